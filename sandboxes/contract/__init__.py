@@ -1,0 +1,50 @@
+"""The contract between an agent and its sandbox: what a third party implements."""
+
+from sandboxes.contract.bindings import (
+    BINDING_TYPES,
+    AnyBinding,
+    GitHubBinding,
+    HeaderBinding,
+    MistralApiBinding,
+    WorkspaceHeaderBindings,
+)
+from sandboxes.contract.egress_policy import EgressPolicy
+from sandboxes.contract.errors import (
+    InvalidHostEntry,
+    MissingExtra,
+    RefusedConfiguration,
+    SandboxClosed,
+    SandboxError,
+    SandboxStartError,
+)
+from sandboxes.contract.hooks import SandboxCallbackContext, SandboxHook
+from sandboxes.contract.network import HostEntry, Network, NetworkMode
+from sandboxes.contract.running import OpenRequest, RunningSandbox, SandboxExecutionResult
+from sandboxes.contract.sandbox import ACCESS_LEVELS, AccessLevel, Sandbox
+
+__all__ = [
+    "ACCESS_LEVELS",
+    "BINDING_TYPES",
+    "AccessLevel",
+    "AnyBinding",
+    "EgressPolicy",
+    "GitHubBinding",
+    "HeaderBinding",
+    "HostEntry",
+    "InvalidHostEntry",
+    "MissingExtra",
+    "MistralApiBinding",
+    "Network",
+    "NetworkMode",
+    "OpenRequest",
+    "RefusedConfiguration",
+    "RunningSandbox",
+    "Sandbox",
+    "SandboxCallbackContext",
+    "SandboxClosed",
+    "SandboxError",
+    "SandboxExecutionResult",
+    "SandboxHook",
+    "SandboxStartError",
+    "WorkspaceHeaderBindings",
+]

@@ -1,0 +1,117 @@
+"""The addresses that a sandbox which filters by IP address opens."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from sandboxes.contract.errors import RefusedConfiguration
+from sandboxes.contract.values import entry_tuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+EgressMode = Literal["block_all", "allow_all", "custom"]
+_Range = ipaddress.IPv4Network | ipaddress.IPv6Network
+_MAPPED_IPV4 = ipaddress.IPv6Network("::ffff:0:0/96")
+
+
+def _refuse(fact: str, remedy: str) -> RefusedConfiguration:
+    return RefusedConfiguration(f"EgressPolicy.custom(): {fact}; {remedy}")
+
+
+def _parse(entry: str) -> _Range:
+    if not isinstance(entry, str):
+        raise _refuse(f"an entry is of type {type(entry).__name__}", "write addresses as text")
+    try:
+        interface = ipaddress.ip_interface(entry)
+    except ValueError:
+        raise _refuse(
+            f"{entry!r} is no IP address or CIDR range", "resolve names to addresses first"
+        ) from None
+    if "%" in entry or entry != entry.strip():
+        raise _refuse(f"{entry!r} has a zone or white space", "write the bare address")
+    network = interface.network
+    if network.prefixlen == 0:
+        raise _refuse(f"{entry!r} is every address", "pass network=Network.all() instead")
+    if interface.ip != network.network_address:
+        raise _refuse(f"{entry!r} has host bits set", f"write {str(network)!r}")
+    if network.is_unspecified:
+        raise _refuse(f"{entry!r} is the unspecified address", "list the address you mean")
+    return network
+
+
+def _covers_a_family(ranges: Sequence[_Range]) -> bool:
+    ipv4 = [range_ for range_ in ranges if isinstance(range_, ipaddress.IPv4Network)]
+    ipv6 = [range_ for range_ in ranges if isinstance(range_, ipaddress.IPv6Network)]
+    for range_ in ipv6:
+        if range_.supernet_of(_MAPPED_IPV4):
+            return True
+        if range_.subnet_of(_MAPPED_IPV4):
+            low = int(range_.network_address) & 0xFFFFFFFF
+            ipv4.append(ipaddress.IPv4Network((low, range_.prefixlen - 96)))
+    families = (ipaddress.collapse_addresses(ipv4), ipaddress.collapse_addresses(ipv6))
+    return any(range_.prefixlen == 0 for family in families for range_ in family)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EgressPolicy:
+    """The IP addresses that a `MistralSandbox` opens connections to, on top of its network.
+
+    Attributes:
+        mode: `"block_all"` and `"allow_all"` describe a sandbox's own policy;
+            `"custom"` is what a user passes as `egress=`.
+        allow_cidrs: IPv4 or IPv6 addresses and CIDR ranges, as written; only with
+            `"custom"`.
+
+    Raises:
+        RefusedConfiguration: An entry is no address or range, has host bits set, or the
+            entries together cover a whole address family.
+    """
+
+    mode: EgressMode = "block_all"
+    allow_cidrs: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.mode not in ("block_all", "allow_all", "custom"):
+            raise RefusedConfiguration(
+                f"EgressPolicy: mode {self.mode!r} does not exist; "
+                "pass 'block_all', 'allow_all' or 'custom'"
+            )
+        entries = entry_tuple("EgressPolicy: allow_cidrs", self.allow_cidrs, "('203.0.113.10',)")
+        object.__setattr__(self, "allow_cidrs", entries)
+        if self.mode != "custom":
+            if self.allow_cidrs:
+                raise RefusedConfiguration(
+                    f"EgressPolicy: mode {self.mode!r} takes no allow_cidrs; "
+                    "pass EgressPolicy.custom(allow_cidrs=...)"
+                )
+            return
+        if not self.allow_cidrs:
+            raise _refuse("allow_cidrs is empty", "list at least one address or range")
+        if _covers_a_family([_parse(entry) for entry in self.allow_cidrs]):
+            raise _refuse(
+                "the ranges together are every address", "pass network=Network.all() instead"
+            )
+
+    @classmethod
+    def block_all(cls) -> EgressPolicy:
+        """Block every outbound connection: the policy under `Network.none()`."""
+        return cls(mode="block_all")
+
+    @classmethod
+    def allow_all(cls) -> EgressPolicy:
+        """Allow every outbound connection: the policy under `Network.all()`."""
+        return cls(mode="allow_all")
+
+    @classmethod
+    def custom(cls, *, allow_cidrs: Sequence[str]) -> EgressPolicy:
+        """Open the listed addresses on top of `Network.none()`."""
+        entries = entry_tuple("EgressPolicy: allow_cidrs", allow_cidrs, "('203.0.113.10',)")
+        return cls(mode="custom", allow_cidrs=entries)
+
+    @property
+    def ranges(self) -> tuple[_Range, ...]:
+        """The entries as networks, in the order written."""
+        return tuple(_parse(entry) for entry in self.allow_cidrs)

@@ -1,0 +1,6 @@
+"""The public spelling `agents.experimental.CustomSandbox`."""
+
+from sandboxes.custom_sandbox import CustomSandbox
+from sandboxes.sync_sandbox import SyncRunningSandbox, SyncSandbox
+
+__all__ = ["CustomSandbox", "SyncRunningSandbox", "SyncSandbox"]
