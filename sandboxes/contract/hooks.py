@@ -45,6 +45,15 @@ class SandboxHook:
             hook._arguments = cls._recorded(args, kwargs)
         return hook
 
+    def __init__(self) -> None:
+        # Without this, a subclass that has no constructor would take any argument:
+        # object's own is lenient towards classes with a __new__.
+        pass
+
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, JsonValue]]:
+        """What copy and pickle pass to `__new__`, which would miss its arguments."""
+        return (), dict(getattr(self, "_arguments", {}))
+
     @classmethod
     def _has_its_own_pair(cls) -> bool:
         own = cls.__mro__[: cls.__mro__.index(SandboxHook)]

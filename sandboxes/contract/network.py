@@ -175,7 +175,7 @@ class Network:
     hosts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.mode not in messages.NETWORK_SPELLINGS:
+        if not isinstance(self.mode, str) or self.mode not in messages.NETWORK_SPELLINGS:
             raise RefusedConfiguration(
                 f"Network: mode {self.mode!r} does not exist; pass 'none', 'all' or 'allow'"
             )

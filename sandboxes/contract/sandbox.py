@@ -165,7 +165,7 @@ class Sandbox(metaclass=_Frozen):
         if blocked:
             raise RefusedConfiguration(
                 messages.unreachable_binding(
-                    type(self).__name__, type(binding).__name__, binding.hosts, self.network.mode
+                    type(self).__name__, type(binding).__name__, blocked, self.network.mode
                 )
             )
 

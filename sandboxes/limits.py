@@ -1,0 +1,40 @@
+"""What every backend checks before a command starts: its text and its time limit."""
+
+from __future__ import annotations
+
+import math
+
+LONGEST_SECONDS = 1e9
+"""About 30 years; longer limits do not fit into every clock, and mean the same."""
+
+
+def check_command(command: object) -> str:
+    """Return the command's text.
+
+    Raises:
+        ValueError: It holds a NUL, which no shell can be given, or is no text.
+    """
+    if not isinstance(command, str):
+        raise ValueError(f"command is of type {type(command).__name__}; pass text")
+    if "\0" in command:
+        raise ValueError("command holds a NUL character; leave it out, or write it as '\\0'")
+    return command
+
+
+def check_limit(timeout_seconds: object, default: float) -> float:
+    """Return a command's limit in seconds: the default where it brings none.
+
+    Raises:
+        ValueError: It is not a positive finite number.
+    """
+    if timeout_seconds is None:
+        return default
+    remedy = "pass a positive number of seconds, or None for the default"
+    if isinstance(timeout_seconds, bool) or not isinstance(timeout_seconds, int | float):
+        raise ValueError(f"timeout_seconds is of type {type(timeout_seconds).__name__}; {remedy}")
+    # A whole number may be too large for a float, and its text for an error message.
+    if isinstance(timeout_seconds, float) and not math.isfinite(timeout_seconds):
+        raise ValueError(f"timeout_seconds is {timeout_seconds}; {remedy}")
+    if timeout_seconds <= 0:
+        raise ValueError(f"timeout_seconds is not above 0; {remedy}")
+    return float(min(timeout_seconds, LONGEST_SECONDS))
