@@ -1,0 +1,112 @@
+"""Starting the servers' process, and the few words that it and the lab's builder exchange."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from typing import TYPE_CHECKING, Any
+
+from conformance.lab.errors import LabUnavailable
+from conformance.lab.processes import close_all, fork
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from conformance.lab.plan import Mode
+
+_START_SECONDS = 30.0
+
+
+class Line:
+    """One end of a conversation in lines of JSON.
+
+    Args:
+        connection: a connected stream socket; its time limit bounds every wait.
+    """
+
+    def __init__(self, connection: socket.socket) -> None:
+        connection.settimeout(_START_SECONDS)
+        self._connection = connection
+        self._file = connection.makefile("rb")
+
+    def say(self, word: str, **facts: Any) -> None:  # noqa: ANN401 - JSON
+        """Send a word and its facts."""
+        self._connection.sendall(json.dumps([word, facts]).encode() + b"\n")
+
+    def hear(self, expected: str) -> dict[str, Any]:
+        """Wait for a word, and give its facts.
+
+        Raises:
+            LabUnavailable: another word, the end, or nothing in time came instead.
+        """
+        try:
+            line = self._file.readline()
+        except TimeoutError:
+            line = b""
+        word, facts = json.loads(line) if line else ("the end", {})
+        if word != expected:
+            raise LabUnavailable(
+                f"the lab's servers said {word!r} instead of {expected!r}; "
+                "see their message above, or use --lab=loopback"
+            )
+        return dict(facts)
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._file.close()
+        self._connection.close()
+
+
+class ServerProcess:
+    """The builder's view of the servers.
+
+    Args:
+        pid: their process.
+        line: the conversation with them.
+    """
+
+    def __init__(self, pid: int, line: Line) -> None:
+        self.pid = pid
+        self._line = line
+
+    def await_namespace(self) -> None:
+        """Wait until the servers are in a network namespace of their own."""
+        self._line.hear("namespace")
+
+    def network_is_built(self, device: str) -> None:
+        """Tell the servers that `device` leads from the subject's namespace to theirs."""
+        self._line.say("network", device=device)
+
+    def await_ready(self) -> Mapping[str, str]:
+        """Wait until every server listens, and give the URL of each proxy by its kind."""
+        proxies: Mapping[str, str] = self._line.hear("ready")
+        self._line.close()
+        return proxies
+
+
+def start_servers(mode: Mode, folder: Path, close: Iterable[int]) -> ServerProcess:
+    """Fork the servers off.
+
+    Args:
+        mode: the lab's.
+        folder: the lab's folder, where they put their socket, journal and certificates.
+        close: descriptors that are the command's or the launcher's alone.
+    """
+    ours, theirs = socket.socketpair()
+
+    def become_servers() -> None:
+        ours.close()
+        close_all(close)
+        os.chdir(folder)  # the old one is the real folder below an overlay
+        nothing = os.open(os.devnull, os.O_RDWR)
+        os.dup2(nothing, 0)
+        os.dup2(nothing, 1)  # who reads the command's output must see its end
+        from conformance.lab.servers import process
+
+        process.main(mode, folder, Line(theirs))
+
+    pid = fork(become_servers)
+    theirs.close()
+    return ServerProcess(pid, Line(ours))
