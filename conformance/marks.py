@@ -1,15 +1,49 @@
-"""How a check names the requirements it proves."""
+"""How a check says what it proves and what it takes a sandbox to have."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import pytest
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from conformance.requirements import Requirement
+
+
+class Needs(TypedDict, total=False):
+    """What a check can ask for; see `needs`."""
+
+    network: Literal["none", "all", "allow"]
+    access: Literal["none", "files", "full"]
+    binding: type[Any]
+    option: str
+    opens: bool
+    processes: bool
+    background: bool
+    isolated: bool
+    blocks_private: bool
+    resume: bool
 
 
 def verifies(*requirements: Requirement) -> pytest.MarkDecorator:
     """Mark a check with the requirements whose verdict it gives."""
     return pytest.mark.verifies(*requirements)
+
+
+def needs(**capabilities: Unpack[Needs]) -> pytest.MarkDecorator:
+    """Mark a check with what the sandbox must have for it to be made.
+
+    A network mode, access level or binding type that is not declared makes the check
+    `declined` once the constructor was seen to refuse it. A fact that is not declared,
+    or a constructor without the named option, makes it `not applicable`.
+
+    Args:
+        **capabilities: `network`, `access` and `binding` name what must be declared;
+            `option` a parameter that the constructor must have; the rest are facts:
+            `opens`, `processes` (`has_processes`), `background`
+            (`supports_background_processes`), `isolated`, `blocks_private`
+            (`blocks_private_addresses`), `resume` (`supports_resume`).
+    """
+    return pytest.mark.needs(**capabilities)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from enum import Enum
 from typing import TYPE_CHECKING
+from unittest import SkipTest
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -51,21 +52,27 @@ class Violation(AssertionError):
         super().__init__("; ".join(part for part in parts if part))
 
 
+class Hang(Violation):
+    """A call of the sandbox did not return within its bound."""
+
+
 class _Reasoned(Exception):
     def __init__(self, reason: str) -> None:
         self.reason = reason
         super().__init__(reason)
 
 
-class NotApplicable(_Reasoned):
+# Hypothesis and pytest let a SkipTest end a check at once; anything else that a
+# property raises would first be shrunk, example by example.
+class NotApplicable(_Reasoned, SkipTest):
     """The rule speaks of something that this sandbox does not have."""
 
 
-class Declined(_Reasoned):
+class Declined(_Reasoned, SkipTest):
     """The sandbox does not declare it, and was proven to refuse it."""
 
 
-class NotRun(_Reasoned):
+class NotRun(_Reasoned, SkipTest):
     """The check could not be made here; the reason says how to enable it."""
 
 

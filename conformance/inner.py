@@ -1,0 +1,208 @@
+"""The test process of a run: subjects loaded, checks made, results recorded."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance import fixtures
+from conformance.blame import forget
+from conformance.capabilities import require
+from conformance.collection import Collection
+from conformance.examples import counted, load_profile
+from conformance.laboratory import Laboratory
+from conformance.levels import gates
+from conformance.loading import TargetError, load, make_importable
+from conformance.plan import NO_LAB, Plan
+from conformance.progress import CheckResult, Progress
+from conformance.report.subject import describe
+from conformance.report.terminal import failure_text, summarize
+from conformance.result import SKIPS, judge
+from conformance.stash import RESULT, RUN, Run, requirements_of, subject_of
+from conformance.targets import Target
+from conformance.verdicts import Hang, HarnessError, NotRun, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+GIVE_UP = 5
+"""So many checks in a row that end in a hang, each after most of a minute, and no more are made."""
+
+
+def configure(config: pytest.Config) -> None:
+    """Make pytest a test process of the suite.
+
+    Raises:
+        pytest.UsageError: A subject cannot be loaded or built.
+    """
+    plan = Plan.from_json(config.option.conformance_run)
+    make_importable(plan.import_first, plan.import_last)
+    load_profile(plan.profile, plan.seed, Path(plan.progress).parent)
+    laboratory = Laboratory(plan.lab)
+    try:
+        targets = {name: Target(name, load(name), plan.options) for name in plan.sandboxes}
+    except TargetError as error:
+        raise pytest.UsageError(str(error)) from None
+    for target in targets.values():
+        target.surroundings = laboratory.surroundings
+    run = Run(plan, Progress(plan.progress), targets, laboratory)
+    config.stash[RUN] = run
+    for part in (fixtures, Collection(run), Inner(run)):
+        config.pluginmanager.register(part)
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Controller(run))
+
+
+class Inner:
+    """The hooks that make and record the checks of one test process."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._hung: Counter[str] = Counter()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Record that a check begins, and what became of it."""
+        forget()
+        result = item.stash[RESULT] = CheckResult(nodeid=item.nodeid)
+        item.user_properties.extend(("requirement", name) for name in requirements_of(item))
+        self._run.progress.start(item.nodeid)
+        begun = time.monotonic()
+        value = yield
+        result.seconds = round(time.monotonic() - begun, 3)
+        self._run.progress.end(result)
+        return value
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """Let a check begin only where the subject has what it needs."""
+        subject = subject_of(item)
+        if self._hung[subject] >= GIVE_UP:
+            raise NotRun(f"the sandbox hung in {GIVE_UP} checks in a row; mend these first")
+        for mark in item.iter_markers("needs"):
+            needs: Any = mark.kwargs
+            require(self._run.targets[subject], needs)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, None, None]:
+        """Make a check while no other must be alone, and count its examples."""
+        assert isinstance(item, pytest.Function)
+        run = self._run
+        with (
+            run.laboratory.shared(),
+            counted(item, item.stash[RESULT], run.laboratory, run.progress),
+        ):
+            return (yield)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Turn what a check raised into its verdict, and into pytest's own terms."""
+        # Before pytest itself takes a SkipTest for one of its own.
+        error = call.excinfo.value if call.excinfo else None
+        if call.when == "call":
+            subject = subject_of(item)
+            self._hung[subject] = self._hung[subject] + 1 if isinstance(error, Hang) else 0
+        report = yield
+        if error is None or isinstance(error, KeyboardInterrupt):
+            return report
+        result = item.stash[RESULT]
+        told = result.verdict in (Verdict.FAIL.value, Verdict.ERROR.value)
+        judge(error, result, call.when)
+        if told:
+            report.outcome, report.longrepr = "passed", None
+        else:
+            self._tell(item, result, report)
+        return report
+
+    def _tell(self, item: pytest.Item, result: CheckResult, report: pytest.TestReport) -> None:
+        if result.verdict in SKIPS:
+            path, line, _ = item.location
+            report.outcome = "skipped"
+            report.longrepr = (path, line or 0, f"{result.verdict}: {result.did}")
+        elif result.verdict == Verdict.FAIL.value and not gates(
+            requirements_of(item), self._run.targets[subject_of(item)].declared
+        ):
+            report.outcome = "passed"
+            report.longrepr = None
+        else:
+            report.outcome = "failed"
+            if self._run.plan.quiet:
+                report.longrepr = failure_text(result)
+
+    def pytest_unconfigure(self) -> None:
+        """Let go of the subjects, once every fixture let go of what it opened."""
+        for target in self._run.targets.values():
+            target.close()
+
+
+class Controller:
+    """The hooks of the one process that reports on a run."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._interrupted = False
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_sessionstart(self, session: pytest.Session) -> Generator[None, None, None]:
+        """Record the subjects and the lab."""
+        yield
+        run = self._run
+        try:
+            facts = run.laboratory.facts()
+        except HarnessError as error:
+            pytest.exit(f"the laboratory broke: {error.reason}", returncode=NO_LAB)
+        reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is not None:
+            self._head(reporter, facts["mode"])
+        run.progress.write("begin")
+        for target in run.targets.values():
+            run.progress.write("subject", **describe(target))
+        run.progress.write("lab", facts=facts)
+
+    def _head(self, reporter: pytest.TerminalReporter, mode: str) -> None:
+        """Name what is certified, and how; pytest's own header speaks of the user's tests."""
+        run = self._run
+        # The checks' folder is no place that the user knows: show names within it.
+        reporter.startpath = reporter.config.rootpath
+        for name, target in run.targets.items():
+            reporter.write_line(f"sandbox: {name} ({target.cls.__name__})")
+        reporter.write_line(f"lab: {mode}; profile: {run.plan.profile}; seed: {run.plan.seed}")
+
+    def pytest_keyboard_interrupt(self) -> None:
+        """Remember that the checks left open were interrupted."""
+        self._interrupted = True
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_handlecrashitem(self, crashitem: str, report: pytest.TestReport) -> None:
+        """Blame the check under which a worker of xdist died."""
+        result = CheckResult(
+            nodeid=crashitem,
+            verdict=Verdict.FAIL.value,
+            did="the process that ran this check died",
+            remedy="a sandbox never takes its host process down",
+        )
+        if crashitem not in self._run.progress.read().results:
+            self._run.progress.end(result)
+        if self._run.plan.quiet:
+            report.longrepr = failure_text(result)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self) -> Generator[None, None, None]:
+        """Record that the run reached its end, even where a fixture's does not."""
+        try:
+            return (yield)
+        finally:
+            self._run.progress.write("finish", interrupted=self._interrupted)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Tell what was found."""
+        if terminalreporter.config.option.collectonly:
+            return
+        verbose = terminalreporter.config.option.verbose > 0
+        summarize(self._run.plan, self._run.progress.read(), terminalreporter, verbose=verbose)

@@ -1,0 +1,1 @@
+"""What a run tells: the certificate for programs, the summary for people."""

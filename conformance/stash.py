@@ -1,0 +1,49 @@
+"""What the parts of the plugin share about the run of one test process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.progress import CheckResult
+
+if TYPE_CHECKING:
+    from conformance.laboratory import Laboratory
+    from conformance.plan import Plan
+    from conformance.progress import Progress
+    from conformance.targets import Target
+
+
+@dataclass(slots=True)
+class Run:
+    """The run of one test process.
+
+    Attributes:
+        plan: What is to be done.
+        progress: Where results are recorded.
+        targets: The subjects by their names.
+        laboratory: The connection to the lab.
+    """
+
+    plan: Plan
+    progress: Progress
+    targets: dict[str, Target]
+    laboratory: Laboratory
+
+
+RUN = pytest.StashKey[Run]()
+RESULT = pytest.StashKey[CheckResult]()
+
+
+def subject_of(item: pytest.Item) -> str:
+    """The name of the subject that a check is made for."""
+    callspec = getattr(item, "callspec", None)
+    return "" if callspec is None else str(callspec.params.get("target", ""))
+
+
+def requirements_of(item: pytest.Item) -> list[str]:
+    """The ids that a check names, in its order."""
+    ids = (str(entry) for mark in item.iter_markers("verifies") for entry in mark.args)
+    return list(dict.fromkeys(ids))

@@ -1,0 +1,203 @@
+"""The subject of a run: the only thing that checks see of a sandbox."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from conformance import facade
+from conformance.blame import blame, shown
+from conformance.declarations import Declared
+from conformance.loading import TargetError
+from conformance.loop import LoopThread
+from conformance.verdicts import NotApplicable, Violation
+from sandboxes.contract import OpenRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from conformance.facade import Box
+    from sandboxes.contract import Network, Sandbox
+
+RESERVED = ("network", "access", "hooks", "header_bindings")
+"""Keywords that the checks set; a user's options cannot."""
+
+_PRIVATE = "block_private_ips"
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the laboratory asks of every sandbox that is opened in it.
+
+    Attributes:
+        ca_bundle: Certificates that programs inside must trust.
+        loopback: Whether the lab's servers listen on loopback addresses alone.
+    """
+
+    ca_bundle: Path | None = None
+    loopback: bool = False
+
+
+class Target:
+    """A sandbox class, the user's options for it, and blocking access to its instances.
+
+    Args:
+        name: What `--sandbox` was given.
+        cls: The sandbox class.
+        options: Constructor keywords, from `--sandbox-option`.
+
+    Raises:
+        TargetError: The class cannot be built with these options.
+    """
+
+    def __init__(self, name: str, cls: type[Sandbox], options: Mapping[str, Any]) -> None:
+        self.name = name
+        self.cls = cls
+        self.options = dict(options)
+        self.surroundings: Callable[[], Surroundings] = Surroundings
+        self._loop: LoopThread | None = None
+        self.declared = Declared.of(cls, self._first_build())
+
+    def __repr__(self) -> str:
+        return f"Target({self.name})"
+
+    @property
+    def Network(self) -> type[Network]:
+        """The value type that the constructor takes as `network`."""
+        return self.cls.network_type
+
+    def has_option(self, name: str) -> bool:
+        """Whether the constructor has this keyword."""
+        return name in self.declared.parameters
+
+    def build(self, **overrides: Any) -> Sandbox:  # noqa: ANN401 - a subject's own options
+        """Call the constructor with the user's options and these.
+
+        Raises:
+            Violation: It raised what no caller can handle, such as SystemExit.
+            Exception: What the constructor raised, unchanged.
+        """
+        options = self._options(overrides)
+        call = self._call(overrides)
+        try:
+            return self.cls(**options)
+        except KeyboardInterrupt:
+            raise
+        except Exception as error:
+            blame(error, call, "accept what the class declares, and refuse the rest")
+            raise
+        except BaseException as error:
+            raise Violation(f"{call} raised {shown(error)}", remedy="raise an Exception") from error
+
+    def refusal(self, **overrides: Any) -> Exception | None:  # noqa: ANN401
+        """The exception that the constructor raises for these options, or None."""
+        try:
+            self.build(**overrides)
+        except Violation:
+            raise
+        except Exception as error:  # noqa: BLE001 - any error is a refusal
+            return error
+        return None
+
+    def open(
+        self,
+        *,
+        session_id: str | None = None,
+        secrets: Mapping[str, str] | None = None,
+        **overrides: Any,  # noqa: ANN401
+    ) -> AbstractContextManager[Box]:
+        """Build a sandbox with these options and open it; leaving deletes it.
+
+        Raises:
+            NotApplicable: The sandbox is one that opens nothing.
+            Violation: It did not open or close in time, or yielded no running sandbox.
+            Exception: What its constructor or `open` raised, unchanged.
+        """
+        return self.enter(self.build(**overrides), session_id=session_id, secrets=secrets)
+
+    def enter(
+        self,
+        sandbox: Sandbox,
+        *,
+        session_id: str | None = None,
+        secrets: Mapping[str, str] | None = None,
+    ) -> AbstractContextManager[Box]:
+        """Open a sandbox that is already built; see `open`."""
+        if not self.declared.fact("opens"):
+            raise NotApplicable(f"{self.cls.__name__} opens nothing")
+        return facade.opened(self._live_loop(), sandbox, self._request(session_id, secrets))
+
+    def session(
+        self,
+        *,
+        session_id: str | None = None,
+        secrets: Mapping[str, str] | None = None,
+        **overrides: Any,  # noqa: ANN401
+    ) -> AbstractContextManager[Box]:
+        """Run a whole session over a new sandbox: hooks, sandbox, hooks, deletion.
+
+        Raises:
+            Violation: It did not start or close in time.
+            Exception: What starting or closing it raised, unchanged.
+        """
+        from sandboxes.session import Session
+
+        sandbox = self.build(**overrides)
+        request = self._request(session_id, secrets)
+        return facade.session(self._live_loop(), lambda: Session.start(sandbox, request))
+
+    def close(self) -> None:
+        """Stop the event loop of the subject."""
+        if self._loop is not None:
+            self._loop.stop()
+            self._loop = None
+
+    def _live_loop(self) -> LoopThread:
+        if self._loop is None or self._loop.given_up:
+            self._loop = LoopThread()
+        return self._loop
+
+    def _options(self, overrides: Mapping[str, Any]) -> dict[str, Any]:
+        options = {**self.options, **overrides}
+        # Every server of a loopback lab has a private address.
+        if self.surroundings().loopback and self.has_option(_PRIVATE):
+            options.setdefault(_PRIVATE, False)
+        return options
+
+    def _request(self, session_id: str | None, secrets: Mapping[str, str] | None) -> OpenRequest:
+        return OpenRequest(
+            session_id=session_id or f"conformance-{os.getpid()}-{uuid.uuid4().hex[:12]}",
+            secrets=secrets or {},
+            ca_bundle=self.surroundings().ca_bundle,
+        )
+
+    def _call(self, overrides: Mapping[str, Any]) -> str:
+        shown_options = {**self.options, **overrides}
+        text = ", ".join(f"{name}={value!r}" for name, value in shown_options.items())
+        return f"{self.cls.__name__}({text})"
+
+    def _first_build(self) -> Sandbox:
+        try:
+            return self.cls(**self.options)
+        except TypeError as error:
+            unknown = [name for name in self.options if f"'{name}'" in str(error)]
+            if unknown:
+                raise TargetError(
+                    f"--sandbox-option: {self.cls.__name__} takes no {unknown[0]!r}; "
+                    "check the spelling against its constructor"
+                ) from error
+            raise TargetError(self._unbuildable(error)) from error
+        except Exception as error:
+            raise TargetError(self._unbuildable(error)) from error
+        except SystemExit as error:
+            raise TargetError(self._unbuildable(error)) from error
+
+    def _unbuildable(self, error: BaseException) -> str:
+        remedy = "pass what its constructor needs with --sandbox-option KEY=JSON"
+        if isinstance(error, ImportError):
+            remedy = "install what it names, and run again"
+        return f"--sandbox={self.name}: {self._call({})} raised {shown(error)}; {remedy}"

@@ -1,0 +1,48 @@
+"""Fixtures of the tests that look at the packaged checks as a whole."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance import checks as package
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Know the marks of the packaged checks, which tests import, and our own."""
+    for mark in (
+        "verifies(*requirements): what a packaged check proves",
+        "needs(**capabilities): what a packaged check asks of a sandbox",
+        "faults: the kill matrix, every faulty sandbox through every check; takes minutes",
+        "xdist_group(name): tests that one worker makes",
+    ):
+        config.addinivalue_line("markers", mark)
+
+
+@pytest.fixture(scope="session")
+def checks() -> dict[str, Callable[..., None]]:
+    """Every packaged check by its name."""
+    modules = [
+        importlib.import_module(f"conformance.checks.{module.name}")
+        for module in pkgutil.iter_modules(package.__path__)
+        if module.name.startswith("test_")
+    ]
+    return {
+        name: value
+        for module in modules
+        for name, value in vars(module).items()
+        if name.startswith("test_") and inspect.isfunction(value)
+    }
+
+
+@pytest.fixture(scope="session")
+def packaged_checks(checks: dict[str, Callable[..., None]]) -> set[str]:
+    """The names of every packaged check."""
+    return set(checks)

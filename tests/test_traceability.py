@@ -1,0 +1,67 @@
+"""Ledger, checks and faults stay together."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING
+
+from conformance.requirements import ALL, Requirement
+from tests import matrix
+from tests.matrix import FAULTY, HONEST
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Checks = dict[str, Callable[..., None]]
+
+FAULTS = matrix.subjects(*FAULTY)
+
+
+def ids_of(check: Callable[..., None]) -> set[str]:
+    """The requirements that a check is marked with."""
+    marks = getattr(check, "pytestmark", [])
+    named = [entry for mark in marks if mark.name == "verifies" for entry in mark.args]
+    assert all(isinstance(entry, Requirement) for entry in named)
+    return {entry.id for entry in named}
+
+
+def test_every_check_names_what_it_proves(checks: Checks) -> None:
+    assert all(ids_of(check) for check in checks.values())
+    assert all(ids_of(check) <= set(ALL) for check in checks.values())
+
+
+def test_every_check_states_its_rule_in_one_sentence(checks: Checks) -> None:
+    for name, check in checks.items():
+        rule = inspect.getdoc(check) or ""
+        assert rule.endswith("."), name
+        assert "\n" not in rule, name
+        assert not rule.lower().startswith(("test", "check", "verify", "ensure")), name
+
+
+def test_every_checked_requirement_has_a_fault_of_its_own(checks: Checks) -> None:
+    checked = set().union(*map(ids_of, checks.values()))
+    assert {fault.primary.id for fault in FAULTS} == checked
+
+
+def test_faults_name_only_what_is_checked(checks: Checks) -> None:
+    checked = set().union(*map(ids_of, checks.values()))
+    for fault in FAULTS:
+        assert fault.primary in fault.breaks, fault.name
+        assert {requirement.id for requirement in fault.breaks} <= checked, fault.name
+
+
+def test_faults_are_small_and_say_their_sin() -> None:
+    for fault in FAULTS:
+        source = inspect.getsource(fault.cls).splitlines()
+        assert len(source) <= 20, fault.name
+        assert "\n" not in (inspect.getdoc(fault.cls) or "\n"), fault.name
+
+
+def test_the_counts_do_not_fall_unnoticed(checks: Checks) -> None:
+    # A parser or an import that finds nothing would satisfy every test above.
+    checked = set().union(*map(ids_of, checks.values()))
+    assert len(checked) >= 18
+    assert len(checks) >= 24
+    assert len(FAULTS) >= 75
+    assert len(matrix.subjects(*HONEST)) >= 8
+    assert len({fault.cls.__name__ for fault in FAULTS}) == len(FAULTS)
