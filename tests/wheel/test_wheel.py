@@ -63,4 +63,4 @@ def test_one_broken_line_is_found_and_explained(project: Path) -> None:
     assert run.returncode == 1
     assert "EGR-01" in run.stdout
     assert "Network.none()" in run.stdout
-    assert "--requirement EGR-01" in run.stdout, "the way to reproduce it is missing"
+    assert "--requirement=EGR-01" in run.stdout, "the way to reproduce it is missing"
