@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.lab.plan import Mode
-    from conformance.lab.servers.start import Line
+    from conformance.lab.servers.line import Line
 
 
 def main(mode: Mode, folder: Path, line: Line) -> None:

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.lab.plan import Mode
+    from conformance.lab.servers.line import Line
     from conformance.lab.servers.places import HostSockets
-    from conformance.lab.servers.start import Line
     from conformance.lab.servers.streams import Role
 
 _FILES = 8192
