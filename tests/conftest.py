@@ -1,9 +1,10 @@
-"""Fixtures of the tests that look at the packaged checks as a whole."""
+"""What all tests share: marks, the packaged checks by name, and no skip where none is owed."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
+import os
 import pkgutil
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ import pytest
 from conformance import checks as package
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -46,3 +47,15 @@ def checks() -> dict[str, Callable[..., None]]:
 def packaged_checks(checks: dict[str, Callable[..., None]]) -> set[str]:
     """The names of every packaged check."""
     return set(checks)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Fail what is skipped where everything was installed: a skip must not look like a pass."""
+    report = yield
+    if report.skipped and os.environ.get("SANDBOX_TESTS_REQUIRE_ALL"):
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid} was skipped, and nothing may be here: {report.longrepr}"
+    return report

@@ -50,7 +50,10 @@ def digest() -> str:
     """The SHA-256 of the suite as packaged: ledger, checks, lab, and the way to a verdict."""
     root = Path(conformance.__file__).parent
     total = hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
+    # Not rglob: it breaks where a folder of cached bytecode vanishes under it.
+    folders = os.walk(root)
+    files = [Path(folder, name) for folder, _, names in folders for name in names]
+    for path in sorted(path for path in files if path.suffix == ".py"):
         content = path.read_bytes()
         total.update(f"{path.relative_to(root).as_posix()} {len(content)}\n".encode())
         total.update(content)

@@ -1,0 +1,107 @@
+"""NET: the entries of an allow list, and what a network says it reaches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hypothesis import given, reject
+from hypothesis import strategies as st
+
+from conformance import oracle, strategies
+from conformance.marks import verifies
+from conformance.oracle import Origin
+from conformance.requirements import NET_02, NET_05, NET_08
+from conformance.strategies import each
+from conformance.verdicts import Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from conformance.strategies import Entry, WrongEntry
+    from conformance.targets import Target
+    from sandboxes.contract import Network
+
+
+@verifies(NET_02)
+@given(entry=strategies.entries)
+@each("entry", strategies.ENTRIES)
+def test_a_host_with_an_optional_port_is_an_entry(target: Target, entry: Entry) -> None:
+    """A host name or IP address, with an optional port, is accepted."""
+    try:
+        target.Network.allow(hosts=[entry.text])
+    except ValueError as error:
+        raise Violation(
+            f"Network.allow(hosts=[{entry.text!r}]) raised {error!r}",
+            remedy="accept host names and IP addresses with an optional :port",
+        ) from error
+
+
+@verifies(NET_02)
+@given(wrong=strategies.wrong_entries, others=st.lists(strategies.entries, max_size=2))
+def test_a_scheme_a_path_or_a_wildcard_is_no_entry(
+    target: Target, wrong: WrongEntry, others: list[Entry]
+) -> None:
+    """An entry with a scheme, a path or `*` raises, alone and among right ones."""
+    hosts = [*(entry.text for entry in others), wrong.text]
+    try:
+        network = target.Network.allow(hosts=hosts)
+    except ValueError:
+        return
+    raise Violation(
+        f"Network.allow(hosts={hosts!r}) gave {network!r} though an entry has a {wrong.fault}",
+        remedy="raise a ValueError for every entry that is not host[:port]",
+    )
+
+
+def _allow(target: Target, entries: Sequence[Entry]) -> Network:
+    try:
+        return target.Network.allow(hosts=[entry.text for entry in entries])
+    except ValueError:
+        reject()  # NET-02 speaks of right entries that are refused
+
+
+@verifies(NET_05)
+@given(
+    listed=st.lists(strategies.entries, min_size=1, max_size=3),
+    port=strategies.ports,
+    stranger=strategies.entries,
+)
+def test_reaches_is_none_never_all_always_allow_what_is_listed(
+    target: Target, listed: list[Entry], port: int, stranger: Entry
+) -> None:
+    """`reaches` is false under none(), true under all(), and under allow() for what is listed."""
+    networks = {
+        "none": target.Network.none(),
+        "all": target.Network.all(),
+        "allow": _allow(target, listed),
+    }
+    origins = {entry.origin for entry in listed}
+    another_port = Origin(listed[0].origin.host, port)
+    for asked in (*sorted(origins), another_port, stranger.origin):
+        for mode in oracle.MODES:
+            got, want = networks[mode].reaches(str(asked)), oracle.opens(mode, origins, asked)
+            if got is not want:
+                raise Violation(
+                    f"{networks[mode]!r}.reaches({str(asked)!r}) gave {got!r}, not {want}",
+                    remedy="compare host and port with each entry, and with nothing else",
+                )
+
+
+@verifies(NET_08)
+@given(entry=strategies.long_name_entries, word=strategies.plain_labels)
+def test_no_entry_reaches_a_look_alike(target: Target, entry: Entry, word: str) -> None:
+    """No entry reaches a host that only contains, begins or ends with it."""
+    network = _allow(target, [entry])
+    for look_alike in strategies.look_alikes_with(word):
+        other = Origin(look_alike.of(entry.origin.host), entry.origin.port)
+        if other == entry.origin:
+            continue
+        try:
+            reached = network.reaches(str(other))
+        except ValueError:
+            continue  # what is no entry is reached by none
+        if reached:
+            raise Violation(
+                f"{network!r}.reaches({str(other)!r}) gave {reached!r}: {look_alike.kind}",
+                remedy="compare whole hosts, never parts of their text",
+            )

@@ -1,0 +1,124 @@
+"""EGR: private and loopback addresses, which no policy opens."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Literal
+
+import pytest
+from hypothesis import given
+
+from conformance import spellings
+from conformance.marks import needs, verifies
+from conformance.probes.inside import connections, needs_of_lab
+from conformance.probes.places import destination, entry
+from conformance.requirements import EGR_16
+from conformance.strategies import each
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformance.facade import Box
+    from conformance.lab.client import Lab
+    from conformance.lab.sites import Site
+    from conformance.probes.clients import Scheme
+    from conformance.probes.inside import Inside
+
+Mode = Literal["allow", "all"]
+
+both_modes = pytest.mark.parametrize(
+    "mode",
+    [
+        pytest.param("allow", marks=needs(network="allow")),
+        pytest.param("all", marks=needs(network="all")),
+    ],
+)
+
+
+@contextmanager
+def _under(inside: Inside, mode: Mode, hosts: list[str]) -> Iterator[Box]:
+    network = inside.target.Network
+    if mode == "all":
+        yield inside.under(network=network.all())  # the same for every example
+        return
+    with inside.target.open(network=network.allow(hosts=hosts)) as box:
+        yield box
+
+
+def _controls(inside: Inside, lab: Lab) -> None:
+    needs_of_lab(lab, "private")
+    inside.proven("https")
+    inside.private_reached()
+
+
+def _stays_refused(
+    inside: Inside, lab: Lab, box: Box, mode: Mode, site: Site, host: str, *, canonical: bool
+) -> None:
+    """Let every client try one spelling of one place, then ask the witnesses once."""
+    # What is not HTTPS is refused under allow() anyway, and knows no odd spellings.
+    schemes: tuple[Scheme, ...] = ("https", "http", "tcp") if canonical else ("https",)
+    tried = []
+    for client, scheme in inside.ways(*(schemes if mode == "all" else ("https",))):
+        where = destination(scheme, site, host=host.strip("[]"))
+        if scheme != "tcp":
+            url = site.url(scheme, host=host, path=client.name)
+            where = destination(scheme, site, host=host, url=url)
+        tried.append(inside.attempt(box, client, scheme, where))
+    seen = connections(lab.seen(site))
+    arrived = {sight.path.rpartition("/")[2] for sight in seen}
+    shown = [one for one in tried if one.client in arrived] or tried
+    inside.judge(
+        seen,
+        did=f"under Network.{mode}() it let this through to a private address: {shown[0]}",
+        remedy="check the address that is dialled, after every spelling and name is resolved",
+    )
+
+
+@verifies(EGR_16)
+@needs(opens=True)
+@both_modes
+@pytest.mark.usefixtures("alone")
+@given(literal=spellings.private_literals)
+@each("literal", spellings.LITERALS)
+def test_a_private_address_stays_refused(
+    inside: Inside, lab: Lab, mode: Mode, literal: spellings.Literal
+) -> None:
+    """A private address is refused in every spelling, even listed or under all()."""
+    _controls(inside, lab)
+    site = lab.site(addresses=literal.dialled)
+    with _under(inside, mode, [entry(address, 443) for address in literal.dialled]) as box:
+        _stays_refused(inside, lab, box, mode, site, literal.host, canonical=literal.is_canonical)
+
+
+@verifies(EGR_16)
+@needs(opens=True)
+@both_modes
+@pytest.mark.usefixtures("alone")
+@given(literal=spellings.private_literals)
+@each("literal", [literal for literal in spellings.LITERALS if literal.is_address])
+def test_a_name_of_a_private_address_stays_refused(
+    inside: Inside, lab: Lab, mode: Mode, literal: spellings.Literal
+) -> None:
+    """A name that resolves to a private address is refused, even listed or under all()."""
+    _controls(inside, lab)
+    site = lab.site(addresses=literal.dialled, dns=[[literal.dialled[-1]]])
+    with _under(inside, mode, [site.entry]) as box:
+        _stays_refused(inside, lab, box, mode, site, site.name, canonical=literal.is_canonical)
+
+
+@verifies(EGR_16)
+@needs(opens=True)
+@both_modes
+@given(spelling=spellings.loopback_hosts)
+@each("spelling", spellings.LOOPBACK_HOSTS)
+def test_a_loopback_address_stays_refused(
+    inside: Inside, lab: Lab, mode: Mode, spelling: str
+) -> None:
+    """A service of the host itself is refused in every spelling, even listed or under all()."""
+    _controls(inside, lab)
+    site = lab.loopback_site(family=6 if spelling in ("[::1]", "[::]") else 4)
+    hosts = [f"{host}:{site.https_port}" for host in ("127.0.0.1", "[::1]", "localhost")]
+    with _under(inside, mode, hosts) as box:
+        canonical = spelling in ("127.0.0.1", "[::1]", "localhost")
+        _stays_refused(inside, lab, box, mode, site, spelling, canonical=canonical)
+    inside.control(site, "https")

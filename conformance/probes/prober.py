@@ -1,0 +1,75 @@
+"""A network client in one file, sent into sandboxes as `python3 -I -c SOURCE VERB ...`.
+
+It runs on whatever Python 3 the inside has, so it needs the standard library alone
+and no newer syntax than that of Python 3.8. It prints what it got, and fails with the
+exception of the standard library.
+"""
+
+import os
+import socket
+import struct
+import sys
+import typing
+import urllib.request
+
+SECONDS = 5
+
+
+def url(text: str) -> bytes:
+    """Fetch a URL as an ordinary program does, certificates verified."""
+    with urllib.request.urlopen(text, timeout=SECONDS) as answer:  # noqa: S310 - any scheme may try
+        return bytes(answer.read(4096))
+
+
+def tcp(host: str, port: str, payload: str) -> bytes:
+    """Connect, send, and give what comes back first."""
+    with socket.create_connection((host, int(port)), SECONDS) as connection:
+        connection.sendall(payload.encode())
+        return connection.recv(4096)
+
+
+def udp(host: str, port: str, payload: str) -> bytes:
+    """Send one datagram; no answer is awaited."""
+    for family, kind, proto, _, address in socket.getaddrinfo(
+        host, int(port), type=socket.SOCK_DGRAM
+    ):
+        with socket.socket(family, kind, proto) as sender:
+            sender.sendto(payload.encode(), address)
+    return b""
+
+
+def _nameservers() -> "list[str]":
+    with open("/etc/resolv.conf", encoding="utf-8") as lines:
+        fields = [line.split() for line in lines]
+    return [field[1] for field in fields if len(field) > 1 and field[0] == "nameserver"]
+
+
+def dns(name: str) -> bytes:
+    """Ask for a name's address, straight from each name server that is configured."""
+    labels = b"".join(bytes([len(label)]) + label.encode() for label in name.split("."))
+    question = os.urandom(2) + struct.pack(">5H", 0x100, 1, 0, 0, 0) + labels + b"\0\0\1\0\1"
+    answer = b""
+    for address in _nameservers():
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        with socket.socket(family, socket.SOCK_DGRAM) as asker:
+            asker.settimeout(SECONDS)
+            asker.sendto(question, (address, 53))
+            answer = asker.recv(512)
+    return answer
+
+
+def lookup(name: str) -> bytes:
+    """Ask the system's own resolver."""
+    return repr(socket.getaddrinfo(name, 443)).encode()
+
+
+VERBS: "dict[str, typing.Callable[..., bytes]]" = {
+    "url": url,
+    "tcp": tcp,
+    "udp": udp,
+    "dns": dns,
+    "lookup": lookup,
+}
+
+if __name__ == "__main__":
+    sys.stdout.buffer.write(VERBS[sys.argv[1]](*sys.argv[2:]))
