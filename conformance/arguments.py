@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shlex
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,9 +90,9 @@ def constructor_options(items: list[str]) -> dict[str, Any]:
             )
         try:
             options[key] = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise pytest.UsageError(
-                f"--sandbox-option {key}: {text!r} is no JSON; "
+                f"--sandbox-option {key}: {text[:80]!r} is no JSON; "
                 f"write texts in quotes, such as {key}='\"text\"'"
             ) from None
     return options
@@ -127,26 +129,65 @@ def seed(config: pytest.Config) -> int | None:
         ) from None
 
 
-def certificate_path(given: str | None) -> Path | None:
-    """Where the certificate goes.
+def result_path(option: str, given: str | None, *, make: bool = False) -> Path | None:
+    """Where a file of results goes, links followed.
+
+    Args:
+        option: The option, for the message.
+        given: What it was given.
+        make: Whether a missing folder is made.
 
     Raises:
-        pytest.UsageError: It cannot be written there.
+        pytest.UsageError: It cannot be written there, or something is there that is no
+            regular file: a device or a pipe would be replaced, not written.
     """
     if given is None:
         return None
-    path = Path(given).absolute()
-    if not given or path.is_dir():
-        raise pytest.UsageError(f"--certificate={given}: is no file name; add one")
-    if not path.parent.is_dir():
+    where = f"{option}={given}"
+    try:
+        path = Path(given).expanduser().resolve()
+        if not given or path.is_dir():
+            raise pytest.UsageError(f"{where}: is no file name; add one")
+        if path.exists() and not path.is_file():
+            raise pytest.UsageError(f"{where}: is no regular file; choose another name")
+        if make:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.parent.is_dir():
+            raise pytest.UsageError(f"{where}: there is no folder {path.parent}; make it first")
+        if path.exists() and not os.access(path, os.W_OK):
+            raise PermissionError(errno.EACCES, "it may not be overwritten")
+        with tempfile.TemporaryFile(dir=path.parent):
+            return path
+    except OSError as error:
         raise pytest.UsageError(
-            f"--certificate={given}: there is no folder {path.parent}; make it first"
-        )
-    if not os.access(path.parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
-        raise pytest.UsageError(
-            f"--certificate={given}: cannot be written there; choose another place"
-        )
-    return path
+            f"{where}: cannot be written there ({error.strerror}); choose another place"
+        ) from None
+
+
+def refuse_lost_folder() -> None:
+    """Refuse to start where nothing can be run.
+
+    Raises:
+        pytest.UsageError: The working folder does not exist any more.
+    """
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        raise pytest.UsageError("the working folder was deleted; go to another one") from None
+
+
+_BYPASSES = {"setuponly": "--setup-only", "setupplan": "--setup-plan", "trace": "--trace"}
+
+
+def refuse_bypasses(config: pytest.Config) -> None:
+    """Refuse options of pytest's under which no check is made, or not to its end.
+
+    Raises:
+        pytest.UsageError: One was given.
+    """
+    for name, option in _BYPASSES.items():
+        if getattr(config.option, name, False):
+            raise pytest.UsageError(f"{option} makes no check; leave it out with --sandbox")
 
 
 def wants_tracebacks(config: pytest.Config) -> bool:

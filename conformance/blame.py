@@ -53,5 +53,8 @@ def forget() -> None:
 
 def shown(error: BaseException) -> str:
     """The type and message of an exception, on one line."""
-    message = " ".join(str(error).split())
+    try:
+        message = " ".join(str(error).split())
+    except Exception:  # noqa: BLE001 - whatever foreign code raises while it is printed
+        message = "(a message that cannot be shown)"
     return f"{type(error).__name__}: {message[:300]}" if message else type(error).__name__

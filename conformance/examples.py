@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from conformance.laboratory import Laboratory
     from conformance.progress import CheckResult, Progress
 
-MAX_EXAMPLES = {"quick": 8, "standard": 30, "thorough": 200}
+MAX_EXAMPLES = {"quick": 8, "standard": 25, "thorough": 200}
 
 
 def load_profile(name: str, seed: int, folder: Path) -> None:

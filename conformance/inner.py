@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections import Counter
 from pathlib import Path
@@ -29,6 +30,9 @@ from conformance.verdicts import Hang, HarnessError, NotRun, Verdict
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+UNFINISHED = ""
+"""Stands for a verdict until a check has one."""
+
 GIVE_UP = 5
 """So many checks in a row that end in a hang, each after most of a minute, and no more are made."""
 
@@ -39,9 +43,9 @@ def configure(config: pytest.Config) -> None:
     Raises:
         pytest.UsageError: A subject cannot be loaded or built.
     """
-    plan = Plan.from_json(config.option.conformance_run)
+    plan = _plan(config.option.conformance_run)
     make_importable(plan.import_first, plan.import_last)
-    load_profile(plan.profile, plan.seed, Path(plan.progress).parent)
+    load_profile(plan.profile, plan.seed, Path(plan.folder))
     laboratory = Laboratory(plan.lab)
     try:
         targets = {name: Target(name, load(name), plan.options) for name in plan.sandboxes}
@@ -57,6 +61,15 @@ def configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Controller(run))
 
 
+def _plan(path: str) -> Plan:
+    try:
+        return Plan.from_json(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError, TypeError):
+        raise pytest.UsageError(
+            "--conformance-run is for the suite's own use; pass --sandbox=NAME instead"
+        ) from None
+
+
 class Inner:
     """The hooks that make and record the checks of one test process."""
 
@@ -68,12 +81,14 @@ class Inner:
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         """Record that a check begins, and what became of it."""
         forget()
-        result = item.stash[RESULT] = CheckResult(nodeid=item.nodeid)
+        result = item.stash[RESULT] = CheckResult(nodeid=item.nodeid, verdict=UNFINISHED)
         item.user_properties.extend(("requirement", name) for name in requirements_of(item))
         self._run.progress.start(item.nodeid)
         begun = time.monotonic()
         value = yield
         result.seconds = round(time.monotonic() - begun, 3)
+        if result.verdict == UNFINISHED:
+            result.verdict, result.did = Verdict.ERROR.value, "the check did not run to its end"
         self._run.progress.end(result)
         return value
 
@@ -91,12 +106,14 @@ class Inner:
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, None, None]:
         """Make a check while no other must be alone, and count its examples."""
         assert isinstance(item, pytest.Function)
-        run = self._run
+        run, result = self._run, item.stash[RESULT]
         with (
             run.laboratory.shared(),
-            counted(item, item.stash[RESULT], run.laboratory, run.progress),
+            counted(item, result, run.laboratory, run.progress),
         ):
-            return (yield)
+            yield
+        # Nothing else makes a pass: a check that an option of pytest's skips stays open.
+        result.verdict = Verdict.PASS.value
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(
@@ -151,6 +168,8 @@ class Controller:
     @pytest.hookimpl(wrapper=True)
     def pytest_sessionstart(self, session: pytest.Session) -> Generator[None, None, None]:
         """Record the subjects and the lab."""
+        # The supervisor started this process with Ctrl-C blocked; from here on it is handled.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         yield
         run = self._run
         try:

@@ -6,9 +6,11 @@ It never imports the subject: foreign code runs inside of the laboratory alone.
 from __future__ import annotations
 
 import secrets
+import signal
 import subprocess
 import sys
 import tempfile
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +22,8 @@ from conformance.plan import Plan
 from conformance.secrecy import names_a_secret
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
     from typing import IO
 
 
@@ -30,9 +34,12 @@ def run(config: pytest.Config) -> int:
         pytest.UsageError: An option cannot be used, or the laboratory cannot be had.
     """
     option = config.option
+    arguments.refuse_lost_folder()
     arguments.refuse_paths(config)
-    certificate = arguments.certificate_path(option.certificate)
-    junit = getattr(option, "xmlpath", None)
+    arguments.refuse_bypasses(config)
+    certificate = arguments.result_path("--certificate", option.certificate)
+    junit = arguments.result_path("--junitxml", getattr(option, "xmlpath", None), make=True)
+    _free_stdin(config)
     # Results leave the lab through descriptors of files without a name: no folder of the
     # user's is open to the subject, and nothing is left behind if this process is killed.
     with tempfile.TemporaryFile() as sheet, tempfile.TemporaryFile() as xml:
@@ -41,11 +48,16 @@ def run(config: pytest.Config) -> int:
             certificate_fd=sheet.fileno() if certificate else None,
             junit_fd=xml.fileno() if junit else None,
         )
-        code = _launch(plan)
+        with _interrupts() as seen:
+            code = int(pytest.ExitCode.INTERRUPTED)
+            with suppress(KeyboardInterrupt):  # it came before the lab stood
+                code = _launch(plan, seen)
+        if seen or code == 128 + signal.SIGINT:
+            code = int(pytest.ExitCode.INTERRUPTED)
         if certificate:
             _file(certificate, sheet)
         if junit:
-            _file(Path(junit).expanduser().absolute(), xml)
+            _file(junit, xml)
     return code
 
 
@@ -75,16 +87,20 @@ def _plan(config: pytest.Config) -> Plan:
     )
 
 
-def _launch(plan: Plan) -> int:
+def _launch(plan: Plan, seen: list[int]) -> int:
     # -P: a stray module in the working folder must not stand in for one of ours.
-    command = [sys.executable, "-P", "-m", "conformance.supervise", plan.to_json()]
-    fds = [fd for fd in (plan.certificate_fd, plan.junit_fd) if fd is not None]
-    if plan.lab == "off":
-        return _without_lab(command, fds)
-    return _in_lab(command, plan, fds)
+    with tempfile.TemporaryFile() as sheet:
+        sheet.write(plan.to_json().encode())
+        sheet.flush()
+        sheet.seek(0)
+        command = [sys.executable, "-P", "-m", "conformance.supervise", str(sheet.fileno())]
+        results = [fd for fd in (plan.certificate_fd, plan.junit_fd) if fd is not None]
+        if plan.lab == "off":
+            return _without_lab(command, [sheet.fileno(), *results])
+        return _in_lab(command, plan, [sheet.fileno(), *results], seen)
 
 
-def _in_lab(command: list[str], plan: Plan, fds: list[int]) -> int:
+def _in_lab(command: list[str], plan: Plan, fds: list[int], seen: list[int]) -> int:
     try:
         from conformance.lab.errors import LabUnavailable
         from conformance.lab.launch import run_in_lab
@@ -102,6 +118,7 @@ def _in_lab(command: list[str], plan: Plan, fds: list[int]) -> int:
             results=[],
             environ=arguments.environment(),
             pass_fds=fds,
+            on_interrupt=lambda: seen.append(signal.SIGINT),
             on_fallback=lambda reason: _say(f"sandbox-conformance: {reason}"),
         )
     except LabUnavailable as error:
@@ -124,12 +141,34 @@ def _file(path: Path, sheet: IO[bytes]) -> None:
     if not content:
         _say(f"sandbox-conformance: the run made no results, so {path} was not written")
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".results-", delete=False) as file:
         file.write(content)
     # The finished file takes the name at once: a reader never sees half of it.
     Path(file.name).chmod(0o644)
     Path(file.name).replace(path)
+
+
+@contextmanager
+def _interrupts() -> Iterator[list[int]]:
+    """Note each Ctrl-C, whatever became of it: it may reach the run before it can answer."""
+    seen: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        seen.append(number)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield seen
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _free_stdin(config: pytest.Config) -> None:
+    """Give the run our own stdin, which pytest's capturing has replaced; a debugger needs it."""
+    capture = config.pluginmanager.get_plugin("capturemanager")
+    if capture is not None:
+        capture.suspend_global_capture(in_=True)
 
 
 def _shown(item: str) -> str:

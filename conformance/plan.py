@@ -30,6 +30,7 @@ class Plan:
         junit_fd: Where JUnit's XML is written to; None for nowhere.
         quiet: Whether our blocks stand in for pytest's tracebacks.
         progress: File of the run's records; set by the supervisor.
+        folder: Folder for what the tools of the run write; set by the supervisor.
         done: Checks that need not be made again; set by the supervisor.
     """
 
@@ -48,6 +49,7 @@ class Plan:
     junit_fd: int | None = None
     quiet: bool = True
     progress: str = ""
+    folder: str = ""
     done: list[str] | None = None
 
     def to_json(self) -> str:

@@ -40,7 +40,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--conformance-profile",
         choices=("quick", "standard", "thorough"),
         default="standard",
-        help="how many examples each property tries: 8, 30 or 200 (default: standard)",
+        help="how many examples each property tries: 8, 25 or 200 (default: standard)",
     )
     add(
         "--lab",

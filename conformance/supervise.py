@@ -1,6 +1,6 @@
 """Runs the test process and outlives it: a subject that takes it down has failed a check.
 
-Started inside of the laboratory as `python -m conformance.supervise PLAN`.
+Started inside of the laboratory as `python -m conformance.supervise DESCRIPTOR`.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ from typing import TYPE_CHECKING
 
 import conformance
 from conformance.bounds import BOUNDS
+from conformance.foreground import terminal_lent
 from conformance.plan import NO_LAB, Plan
 from conformance.progress import CheckResult, Progress
 from conformance.report.assembly import assemble
 from conformance.report.certificate import certificate, to_text
 from conformance.report.terminal import summarize
+from conformance.unnamed import Unnamed
 from conformance.verdicts import Outcome, Verdict
 
 if TYPE_CHECKING:
@@ -38,26 +40,24 @@ _REMEDY = "a sandbox never takes its host process down, nor keeps it from runnin
 _OK, _FAILED, _INTERRUPTED, _INTERNAL, _USAGE, _EMPTY = range(6)  # pytest.ExitCode
 
 
-def main(text: str) -> int:
-    """Carry out a plan, and give the exit code of the run."""
-    # A handler instead of SIG_IGN, which the test process would inherit.
-    signal.signal(signal.SIGINT, _leave_it_to_the_test_process)
-    plan = Plan.from_json(text)
-    with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
+def main(plan_fd: int) -> int:
+    """Carry out the plan that a descriptor holds, and give the exit code of the run."""
+    with os.fdopen(plan_fd, encoding="utf-8") as sheet:
+        plan = Plan.from_json(sheet.read())
+    # The records have no name: a subject that empties the temporary folder keeps them.
+    records = Unnamed()
+    scratch = tempfile.TemporaryDirectory(prefix="conformance-", ignore_cleanup_errors=True)
+    with scratch as folder:
         xml = Path(folder) / "junit.xml"
         handed_on = (
             plan.arguments if plan.junit_fd is None else [*plan.arguments, f"--junitxml={xml}"]
         )
-        path = str(Path(folder) / "progress.jsonl")
-        code = Supervisor(replace(plan, progress=path, arguments=handed_on)).run()
+        plan = replace(plan, progress=records.path, folder=folder, arguments=handed_on)
+        code = Supervisor(plan).run()
         if plan.junit_fd is not None and xml.exists():
             with os.fdopen(plan.junit_fd, "wb") as sheet:
                 sheet.write(xml.read_bytes())
         return code
-
-
-def _leave_it_to_the_test_process(number: int, frame: FrameType | None) -> None:
-    """The interrupt reached the whole process group."""
 
 
 class Supervisor:
@@ -72,18 +72,25 @@ class Supervisor:
     def __init__(self, plan: Plan, checks: Path = CHECKS, silence: float = BOUNDS.silence) -> None:
         self._plan = plan
         self._checks = checks
-        by_hand = {"--pdb", "--trace"} & set(plan.arguments)
+        by_hand = {"--pdb"} & set(plan.arguments)
         self._silence = math.inf if by_hand else silence
         self._progress = Progress(plan.progress)
         self._orphaned = False
+        self._interrupted = False
+        self._child: subprocess.Popen[bytes] | None = None
+        self._sheet = Unnamed()
 
     def run(self) -> int:
         """Carry out the plan, and give the exit code of the run."""
+        # A handler instead of SIG_IGN, which the test process would inherit.
+        signal.signal(signal.SIGINT, self._interrupt)
         code = self._once()
         for _ in range(MAX_RESTARTS):
             if self._finished(code) or not self._blame_death(code):
                 break
             code = self._once()
+        if self._interrupted:
+            code = _INTERRUPTED
         records = self._progress.read()
         if code == _USAGE or {"--collect-only", "--co"} & set(self._plan.arguments):
             return code
@@ -95,9 +102,29 @@ class Supervisor:
 
     def _once(self) -> int:
         records = self._progress.read()
-        plan = replace(self._plan, done=sorted(records.results))
-        with subprocess.Popen(_pytest(plan, self._checks)) as child:
-            return self._watch(child)
+        self._sheet.write(replace(self._plan, done=sorted(records.results)).to_json())
+        command = _pytest(self._plan, self._sheet.path, self._checks)
+        # Blocked until the session of the test process can answer it, and so not lost.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        # A group of its own: a subject that signals its group ends itself alone.
+        with (
+            subprocess.Popen(command, process_group=0) as child,
+            terminal_lent(child.pid),
+        ):
+            self._child = child
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            code = self._watch(child)
+        self._interrupted |= code in (_INTERRUPTED, -signal.SIGINT)
+        return code
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        self._interrupted = True
+        self._pass_on()
+
+    def _pass_on(self) -> None:
+        if self._child is not None and self._child.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._child.pid, signal.SIGINT)
 
     def _watch(self, child: subprocess.Popen[bytes]) -> int:
         finished_at: float | None = None
@@ -114,7 +141,8 @@ class Supervisor:
                 self._kill_silent(records, child.pid)
             if os.getppid() != parent:
                 self._orphaned = True
-                child.kill()
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(child.pid, signal.SIGKILL)
 
     def _kill_silent(self, records: Records, child: int) -> None:
         for nodeid, (pid, last) in records.running.items():
@@ -132,7 +160,9 @@ class Supervisor:
 
     def _finished(self, code: int) -> bool:
         records = self._progress.read()
-        return self._orphaned or records.finished or code == _USAGE or not records.checks
+        if self._orphaned or self._interrupted or code == _USAGE or not records.checks:
+            return True
+        return records.finished and not records.running
 
     def _blame_death(self, code: int) -> bool:
         """Blame the checks that were running, and tell whether others are left to make."""
@@ -175,7 +205,7 @@ class Supervisor:
         return _FAILED if strict else _OK
 
 
-def _pytest(plan: Plan, checks: Path) -> list[str]:
+def _pytest(plan: Plan, path: str, checks: Path) -> list[str]:
     """The command of a test process; the user's arguments come after our defaults."""
     return [
         sys.executable,
@@ -190,7 +220,7 @@ def _pytest(plan: Plan, checks: Path) -> list[str]:
         "--no-header",
         *(["--tb=no", "-rN"] if plan.quiet else []),
         *plan.arguments,
-        f"--conformance-run={plan.to_json()}",
+        f"--conformance-run={path}",
         str(checks),
     ]
 
@@ -223,4 +253,4 @@ class _Plain:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(int(sys.argv[1])))

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import os
+import stat
 import tempfile
 import threading
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from conformance.lab.plan import LAB_VARIABLE
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
 _PROC = Path("/proc")
 _MOST_ENTRIES = 20_000
+_DEPTH = 4
+# A laboratory has this for itself; what it keeps there is not a sandbox's.
+_SEALED_FOLDERS = ("/dev/shm",)  # noqa: S108 - it is only read
+_OF_THE_LAB = {Path("/dev/shm/upper"), Path("/dev/shm/lab")}  # noqa: S108
 _WORKER = b"PYTEST_XDIST_WORKER="
 # What test runners and interpreters leave where they run is not a sandbox's.
 _IGNORED_NAMES = ("__pycache__", ".pytest_cache", ".hypothesis", "pytest-of-")
@@ -28,9 +35,11 @@ class Census:
 
     Args:
         items: a readable line for each thing, under a kind and an identity.
+        partial: folders that hold too many files to be counted to the full depth.
     """
 
     items: dict[tuple[str, str], str]
+    partial: dict[Path, int] = field(default_factory=dict)
 
     @classmethod
     def take(
@@ -46,8 +55,9 @@ class Census:
         folders and tasks are counted.
 
         Args:
-            folders: where files are looked for, two levels deep; by default the temporary
-                folder, the home and the working folder.
+            folders: where files are looked for, four levels deep; by default the temporary
+                folder, the home and the working folder, and in a sealed laboratory whatever
+                was written anywhere.
             loops: event loops whose tasks count, that of the caller besides.
         """
         items: dict[tuple[str, str], str] = {}
@@ -55,21 +65,82 @@ class Census:
             items |= _processes() | _threads() | _descriptors() | _mounts()
         else:
             items |= _python_threads()
-        for folder in _default_folders() if folders is None else folders:
-            items |= _entries(folder)
-        return cls(items | _tasks(loops))
+        partial: dict[Path, int] = {}
+        covers = _covers() if folders is None else {}
+        for cover, upper in covers.items():
+            items |= _written(cover, upper)
+        for folder in _default_folders(sealed=bool(covers)) if folders is None else folders:
+            entries, depth = _entries(folder)
+            items |= entries
+            if depth < _DEPTH:
+                partial[folder] = depth
+        return cls(items | _tasks(loops), partial)
 
-    def left_since(self, before: Census) -> list[str]:
-        """Give a line for each thing that is here and was not in `before`."""
-        return sorted(line for key, line in self.items.items() if key not in before.items)
+    def left_since(self, before: Census, kinds: Collection[str] | None = None) -> list[str]:
+        """Give a line for each thing that is here and was not in `before`.
+
+        Args:
+            before: an earlier census.
+            kinds: the kinds that count: "process", "thread", "file", "mount", "file entry"
+                and "task"; all if None.
+        """
+        return sorted(
+            line
+            for (kind, identity), line in self.items.items()
+            if (kind, identity) not in before.items
+            and (kinds is None or kind in kinds)
+            and not (kind == "file entry" and before._skipped(Path(identity)))
+        )
+
+    def _skipped(self, path: Path) -> bool:
+        return any(
+            path.is_relative_to(folder) and len(path.relative_to(folder).parts) > depth
+            for folder, depth in self.partial.items()
+        )
 
 
 Items = dict[tuple[str, str], str]
 
 
-def _default_folders() -> list[Path]:
-    places = (tempfile.gettempdir(), os.path.expanduser("~"), os.getcwd())
+def _default_folders(*, sealed: bool) -> list[Path]:
+    places = [tempfile.gettempdir(), os.path.expanduser("~"), *_SEALED_FOLDERS]
+    if not sealed:
+        places[2:] = [os.getcwd()]
     return list(dict.fromkeys(Path(place).resolve() for place in places))
+
+
+def _covers() -> dict[Path, Path]:
+    """Give the laboratory's overlays, with the folder that holds what was written to each.
+
+    The folders below an overlay are the machine's own, where anybody may be writing.
+    """
+    if LAB_VARIABLE not in os.environ or not (_PROC / "self" / "mounts").exists():
+        return {}
+    lines = (_PROC / "self" / "mounts").read_text(encoding="utf-8", errors="replace").splitlines()
+    found = {}
+    for _, place, kind, options, *_ in map(str.split, lines):
+        upper = dict(option.partition("=")[::2] for option in options.split(",")).get("upperdir")
+        if kind == "overlay" and upper and upper.startswith("/dev/shm/"):  # noqa: S108 - read only
+            found[Path(place)] = Path(upper)
+    return found
+
+
+def _written(cover: Path, upper: Path) -> Items:
+    """Give the files that were written to an overlay; folders are also there as copies."""
+    items = {}
+    for folder, folders, files in os.walk(upper):
+        folders[:] = [name for name in folders if not name.startswith(_IGNORED_NAMES)]
+        place = cover / Path(folder).relative_to(upper)
+        for name in files:
+            if not name.startswith(_IGNORED_NAMES) and not _is_whiteout(Path(folder, name)):
+                items["file entry", str(place / name)] = f"left in {place}: {name}"
+    return items
+
+
+def _is_whiteout(path: Path) -> bool:
+    with suppress(OSError):
+        return stat.S_ISCHR(path.lstat().st_mode)
+    return True  # gone meanwhile
 
 
 @dataclass(frozen=True)
@@ -179,26 +250,29 @@ def _mounts() -> Items:
     return {("mount", f"{row[0]} {row[4]}"): f"mount at {row[4]}" for row in rows}
 
 
-def _entries(folder: Path) -> Items:
+def _entries(folder: Path) -> tuple[Items, int]:
+    """Count a folder level by level; one that would be too much is left out whole."""
     items: Items = {}
-    for path in _walk(folder, depth=2):
-        if len(items) >= _MOST_ENTRIES:
-            break
-        items["file entry", str(path)] = f"left in {path.parent}: {path.name}"
-    return items
+    level = [folder]
+    for depth in range(_DEPTH):
+        entries = [entry for place in level for entry in _listing(place)]
+        if len(items) + len(entries) > _MOST_ENTRIES:
+            return items, depth
+        for entry in entries:
+            path = Path(entry.path)
+            items["file entry", entry.path] = f"left in {path.parent}: {path.name}"
+        level = [
+            Path(entry.path)
+            for entry in entries
+            if entry.is_dir(follow_symlinks=False) and Path(entry.path) not in _OF_THE_LAB
+        ]
+    return items, _DEPTH
 
 
-def _walk(folder: Path, depth: int) -> Iterator[Path]:
-    try:
-        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-    except OSError:  # gone meanwhile, or not ours to read
-        return
-    for entry in entries:
-        if entry.name.startswith(_IGNORED_NAMES):
-            continue
-        yield Path(entry.path)
-        if depth > 1 and entry.is_dir(follow_symlinks=False):
-            yield from _walk(Path(entry.path), depth - 1)
+def _listing(folder: Path) -> list[os.DirEntry[str]]:
+    with suppress(OSError), os.scandir(folder) as entries:  # gone meanwhile, or not ours to read
+        return [entry for entry in entries if not entry.name.startswith(_IGNORED_NAMES)]
+    return []
 
 
 def _tasks(loops: Iterable[asyncio.AbstractEventLoop]) -> Items:

@@ -44,7 +44,6 @@ class Ending:
         if self._before is not None:
             signal.signal(signal.SIGINT, self._before)  # type: ignore[arg-type]
 
-    @property
     def is_asked_for(self) -> bool:
         """Whether an end was asked for."""
         return self._asked > 0

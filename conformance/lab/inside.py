@@ -13,16 +13,11 @@ import sys
 from typing import TYPE_CHECKING, NoReturn
 
 from conformance.lab import addresses, kernel
+from conformance.lab.devices import SCRATCH, mount_devices, mount_scratch
 from conformance.lab.environment import inside
 from conformance.lab.errors import LabUnavailable
-from conformance.lab.files import (
-    SCRATCH,
-    FileSeal,
-    bind_bundle,
-    bind_configuration,
-    mask_sockets,
-    mount_scratch,
-)
+from conformance.lab.files import bind_bundle, bind_configuration, mask_sockets
+from conformance.lab.overlays import FileSeal
 from conformance.lab.plan import BUNDLE_NAME, Facts, Plan
 from conformance.lab.processes import close_all, exec_command, exit_code_of, fork, leave_group
 from conformance.lab.seal import namespace_ids, verify_seal
@@ -56,7 +51,11 @@ def run_init(
     kernel.mount("none", "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
     kernel.mount("proc", "/proc", "proc", kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC)
     kernel.raise_loopback()
+    kernel.leave_session_keyring()
     seal = FileSeal(plan)
+    seal.protect()
+    kernel.set_read_only("/proc", on=False)
+    mount_devices()
     mount_scratch()
     _LAB_FOLDER.mkdir(mode=0o700)
     others = (*plan.pass_fds, *seal.handles, lifeline, plan.status)
@@ -76,8 +75,7 @@ def run_init(
     )
     facts.write(_LAB_FOLDER)
     environ = inside(plan.environ, scratch=SCRATCH, lab=_LAB_FOLDER, bundle=bundle)
-    if os.geteuid() != 0:
-        kernel.drop_capabilities()
+    kernel.drop_capabilities(kernel.MACHINE_CAPABILITIES if os.geteuid() == 0 else None)
     verify_seal(facts)
     os.write(plan.status, b"ready\n")
     os._exit(_run_command(plan, environ, servers))
@@ -118,6 +116,7 @@ def _run_command(plan: Plan, environ: Mapping[str, str], servers: ServerProcess)
     while True:
         pid, status = os.wait()
         if pid == command:
+            _tell_end(status)
             return exit_code_of(status)
         if pid == servers.pid:
             sys.stderr.write(
@@ -125,3 +124,14 @@ def _run_command(plan: Plan, environ: Mapping[str, str], servers: ServerProcess)
                 "no judgment can be made any more\n"
             )
             sys.stderr.flush()
+
+
+def _tell_end(status: int) -> None:
+    """Say why a run ends without a word of its own: all inside can be killed at one blow."""
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) != signal.SIGINT:
+        number = os.WTERMSIG(status)
+        sys.stderr.write(
+            f"\nsandbox-conformance: the run was ended by signal {number} and has no result; "
+            "if you did not end it, a process inside the lab did (as `kill -1` does)\n"
+        )
+        sys.stderr.flush()

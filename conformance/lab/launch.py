@@ -12,11 +12,14 @@ import select
 import signal
 import subprocess
 import sys
+import sysconfig
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from conformance.foreground import terminal_lent
 from conformance.lab.ending import Ending
 from conformance.lab.environment import scrubbed
 from conformance.lab.errors import LabUnavailable
@@ -38,6 +41,7 @@ def run_in_lab(
     environ: Mapping[str, str],
     pass_fds: Sequence[int] = (),
     on_fallback: Callable[[str], None],
+    on_interrupt: Callable[[], None] = lambda: None,
     leave_sockets: Sequence[Path] = (),
 ) -> int:
     """Run `command` inside a new laboratory and give its exit code.
@@ -54,6 +58,7 @@ def run_in_lab(
         environ: variables of the command; proxies, credentials and the like are left out.
         pass_fds: descriptors that the command inherits beside the standard three.
         on_fallback: told in one line why "auto" takes loopback, and how to get a seal.
+        on_interrupt: told at the end of a run that Ctrl-C ended, whatever its exit code.
         leave_sockets: daemons' unix sockets that the subject needs; all others are masked.
 
     Returns:
@@ -81,18 +86,18 @@ def run_in_lab(
     )
     if mode != "loopback":
         try:
-            return _launch(plan)
+            return _launch(plan, on_interrupt)
         except LabUnavailable as unavailable:
             if mode == "sealed":
                 raise
             on_fallback(unavailable.reason)
-    return _launch(replace(plan, mode="loopback"))
+    return _launch(replace(plan, mode="loopback"), on_interrupt)
 
 
-def _launch(plan: Plan) -> int:
+def _launch(plan: Plan, on_interrupt: Callable[[], None]) -> int:
     plan_end, plan_input = os.pipe()
     status, status_end = os.pipe()
-    with contextlib.ExitStack() as descriptors, Ending() as ending:
+    with contextlib.ExitStack() as descriptors, _children_waited_for(), Ending() as ending:
         for descriptor in (plan_input, status):
             descriptors.callback(os.close, descriptor)
         try:
@@ -102,26 +107,45 @@ def _launch(plan: Plan) -> int:
         finally:
             os.close(plan_end)
             os.close(status_end)
-        with _ended_at_last(process, ending), _terminal_of(process):
+        with _ended_at_last(process, ending), terminal_lent(process.pid):
             with contextlib.suppress(BrokenPipeError):  # it ended: its status tells more
                 _write(plan_input, plan.to_json().encode())
             try:
                 _await_status(process, status)
             except LabUnavailable:
-                if ending.is_asked_for:  # nobody wants another kind of lab then
+                if ending.is_asked_for():  # nobody wants another kind of lab then
                     raise KeyboardInterrupt from None
                 raise
-            return _exit_code(process)
+            if ending.is_asked_for():  # it may have come before there was a command to get it
+                raise KeyboardInterrupt
+            code = _exit_code(process)
+            if ending.is_asked_for():
+                on_interrupt()
+            return code
 
 
 def _start(plan: Plan, plan_end: int) -> subprocess.Popen[bytes]:
-    path = os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH"))))
+    environ = scrubbed(os.environ)  # the inside can read it in /proc
+    environ["PYTHONPATH"] = os.pathsep.join(_import_path(environ.get("PYTHONPATH", "")))
+    if not environ["PYTHONPATH"]:
+        del environ["PYTHONPATH"]
     return subprocess.Popen(
-        [sys.executable, "-m", "conformance.lab.launcher", str(plan_end)],
-        env={**scrubbed(os.environ), "PYTHONPATH": path},  # the inside can read it in /proc
+        # -P: the working folder is the subject's, and nothing of it may run outside the lab.
+        [sys.executable, "-P", "-m", "conformance.lab.launcher", str(plan_end)],
+        env=environ,
         pass_fds=(plan_end, plan.status, *plan.pass_fds),
         process_group=0,
     )
+
+
+def _import_path(callers: str) -> Iterator[str]:
+    """Give where the launcher imports from, before the interpreter's own: not the cwd."""
+    installed = {Path(sysconfig.get_path(name)).resolve() for name in ("purelib", "platlib")}
+    if _ROOT not in installed:  # there already; and in front it could hide standard modules
+        yield str(_ROOT)
+    for entry in filter(None, callers.split(os.pathsep)):
+        if Path(entry).resolve() not in (Path.cwd(), _ROOT):
+            yield os.path.abspath(entry)
 
 
 def _write(descriptor: int, data: bytes) -> None:
@@ -161,6 +185,28 @@ def _exit_code(process: subprocess.Popen[bytes]) -> int:
 
 
 @contextlib.contextmanager
+def _children_waited_for() -> Iterator[None]:
+    """Undo an ignored SIGCHLD: the kernel throws the exit code of each child away then.
+
+    Raises:
+        LabUnavailable: it is ignored, and only the main thread could change that.
+    """
+    if signal.getsignal(signal.SIGCHLD) is not signal.SIG_IGN:
+        yield
+        return
+    if threading.current_thread() is not threading.main_thread():
+        raise LabUnavailable(
+            "this process ignores SIGCHLD, so it would not learn how the lab ended; "
+            "call signal.signal(signal.SIGCHLD, signal.SIG_DFL) first"
+        )
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+
+
+@contextlib.contextmanager
 def _ended_at_last(process: subprocess.Popen[bytes], ending: Ending) -> Iterator[None]:
     try:
         yield
@@ -169,19 +215,3 @@ def _ended_at_last(process: subprocess.Popen[bytes], ending: Ending) -> Iterator
             ending.harder()
             ending.harder()
             process.wait()
-
-
-@contextlib.contextmanager
-def _terminal_of(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Lend the terminal to the launcher's group, so that a debugger inside can use it."""
-    if not (os.isatty(0) and os.tcgetpgrp(0) == os.getpgrp()):
-        yield
-        return
-    os.tcsetpgrp(0, process.pid)
-    try:
-        yield
-    finally:
-        # This process is in the background now; unblocked, the call would stop it.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTTOU})
-        os.tcsetpgrp(0, os.getpgrp())
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

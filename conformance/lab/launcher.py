@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import stat
 import sys
 from pathlib import Path
 from typing import NoReturn
@@ -28,6 +29,8 @@ def main() -> NoReturn:
     plan = _read_plan(int(sys.argv[1]))
     os.set_inheritable(plan.status, False)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it is ignored, no child can be waited for
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
     if os.isatty(0):
         signal.signal(signal.SIGTSTP, signal.SIG_IGN)  # nobody could continue what stopped
     try:
@@ -51,6 +54,7 @@ def _run_sealed(plan: Plan) -> int:
         raise LabUnavailable("a sealed lab needs Linux; use --lab=loopback")
     host = namespace_ids()
     sockets = unix_sockets()
+    _check_owner_of(plan)
     try:
         _enter_namespaces()
     except OSError as refused:
@@ -76,8 +80,28 @@ def _run_sealed(plan: Plan) -> int:
     return exit_code_of(status)
 
 
+def _check_owner_of(plan: Plan) -> None:
+    """See that the working folder can be written to inside as it can outside.
+
+    An overlay gives each file that it copies the owner and group of the original, and the
+    namespace of an ordinary user has nobody but himself: the kernel answers EOVERFLOW then.
+    """
+    if kernel.has_capability(kernel.CAP_SYS_ADMIN) or plan.cwd in plan.results:
+        return
+    info = os.stat(plan.cwd)
+    own = (info.st_uid, info.st_gid) == (os.geteuid(), os.getegid())
+    if own or info.st_mode & stat.S_IWOTH or not os.access(plan.cwd, os.W_OK):
+        return
+    raise LabUnavailable(
+        f"the working folder {plan.cwd} is of user {info.st_uid}, group {info.st_gid}, and a "
+        f"sealed lab of user {os.geteuid()} can write for group {os.getegid()} of his only; "
+        f"give him the folder (chown -R), start from another one, run as root, {_ANYWAY}"
+    )
+
+
 def _enter_namespaces() -> None:
     flags = kernel.CLONE_NEWNS | kernel.CLONE_NEWPID | kernel.CLONE_NEWNET
+    flags |= kernel.CLONE_NEWIPC | kernel.CLONE_NEWUTS
     user, group = os.geteuid(), os.getegid()
     if kernel.has_capability(kernel.CAP_SYS_ADMIN):
         kernel.unshare(flags)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from conformance.lab import kernel
 from conformance.lab.environment import inside
-from conformance.lab.plan import BUNDLE_NAME, Facts, Plan
+from conformance.lab.plan import BUNDLE_NAME, LAB_VARIABLE, Facts, Plan
 from conformance.lab.processes import close_all, exec_command, exit_code_of, fork, leave_group
 from conformance.lab.servers.start import start_servers
 
@@ -59,12 +59,17 @@ def run(plan: Plan) -> int:
 def _run_in(plan: Plan, scratch: Path, wake: int) -> int:
     lab = scratch / "lab"
     lab.mkdir()
-    servers = start_servers("loopback", lab, close=(*plan.pass_fds, plan.status, wake))
+    launcher = os.getpid()
+    servers = start_servers(
+        "loopback",
+        lab,
+        close=(*plan.pass_fds, plan.status, wake),
+        prepare=lambda: _clear_up_after(launcher, scratch),
+    )
     proxies = servers.await_ready()
     Facts(mode="loopback", proxies=proxies, missing=MISSING).write(lab)
     environ = inside(plan.environ, scratch=scratch, lab=lab, bundle=lab / BUNDLE_NAME)
     os.write(plan.status, b"ready\n")
-    launcher = os.getpid()
 
     def become_command() -> None:
         signal.set_wakeup_fd(-1)
@@ -82,6 +87,39 @@ def _run_in(plan: Plan, scratch: Path, wake: int) -> int:
         signals = _await_signals(wake)
         if os.getppid() != plan.caller or signal.SIGTERM in signals or signal.SIGHUP in signals:
             return 128 + signal.SIGTERM
+
+
+def _clear_up_after(launcher: int, scratch: Path) -> None:
+    """Have the servers' process end the lab where the launcher was killed before it could."""
+
+    def clear_up(_number: int, _frame: object) -> None:
+        os.chdir("/")
+        for _ in range(_SWEEPS):  # a process may have been starting another, or making files
+            for pid in _processes_of(scratch):
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+            shutil.rmtree(scratch, ignore_errors=True)
+            if not scratch.exists() and not _processes_of(scratch):
+                break
+        os._exit(128 + signal.SIGTERM)
+
+    signal.set_wakeup_fd(-1)
+    for number in (signal.SIGCHLD, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, clear_up)
+    kernel.die_with_parent(signal.SIGTERM)
+    if os.getppid() != launcher:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _processes_of(scratch: Path) -> list[int]:
+    """Find the processes that were started with the lab's folder in their environment."""
+    mark, found = os.fsencode(f"{LAB_VARIABLE}={scratch}/"), []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if mark in (folder / "environ").read_bytes():
+                found.append(int(folder.name))
+    return found
 
 
 def _wake_on(numbers: tuple[signal.Signals, ...]) -> int:

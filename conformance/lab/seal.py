@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from conformance.lab.plan import Facts
 
-_KINDS = ("net", "mnt", "pid")
+_KINDS = ("net", "mnt", "pid", "ipc", "uts")
 _RTF_REJECT = 0x0200
 
 

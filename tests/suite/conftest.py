@@ -90,6 +90,7 @@ class Runner:
                 "import_last": [],
                 "certificate_fd": sheet.fileno(),
                 "progress": str(self.folder / "progress.jsonl"),
+                "folder": str(self.folder),
             }
             plan = Plan(**{**fields, **changes})
             command = [sys.executable, "-c", SUPERVISE, plan.to_json(), str(place), str(silence)]

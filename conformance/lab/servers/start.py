@@ -10,7 +10,7 @@ from conformance.lab.processes import close_all, fork
 from conformance.lab.servers.line import Line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from conformance.lab.plan import Mode
@@ -43,19 +43,23 @@ class ServerProcess:
         return proxies
 
 
-def start_servers(mode: Mode, folder: Path, close: Iterable[int]) -> ServerProcess:
+def start_servers(
+    mode: Mode, folder: Path, close: Iterable[int], prepare: Callable[[], object] = lambda: None
+) -> ServerProcess:
     """Fork the servers off.
 
     Args:
         mode: the lab's.
         folder: the lab's folder, where they put their socket, journal and certificates.
         close: descriptors that are the command's or the launcher's alone.
+        prepare: called first in the servers' process.
     """
     ours, theirs = socket.socketpair()
 
     def become_servers() -> None:
         ours.close()
         close_all(close)
+        prepare()
         os.chdir(folder)  # the old one is the real folder below an overlay
         nothing = os.open(os.devnull, os.O_RDWR)
         os.dup2(nothing, 0)

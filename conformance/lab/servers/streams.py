@@ -128,6 +128,10 @@ class Streams:
             except OSError:  # none left, or it was reset before it was taken
                 return
             handle.setblocking(False)
+            # asyncio does so only where it knows the protocol; without it an answer waits
+            # 40 ms for the client to acknowledge the session ticket before it.
+            with suppress(OSError):  # it was reset meanwhile
+                handle.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             local = handle.getsockname()
             connection = Connection(
                 handle, role, (plain(local[0]), local[1]), (plain(peer[0]), peer[1])

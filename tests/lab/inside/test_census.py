@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from conformance.lab import census
 from conformance.lab.census import Census
 
 if TYPE_CHECKING:
@@ -94,6 +96,38 @@ def test_a_mount_is_named(lab: Lab, as_root: None, tmp_path: Path) -> None:
         assert f"mount at {tmp_path}" in Census.take().left_since(before)
     finally:
         subprocess.run(["umount", str(tmp_path)], check=True)
+
+
+def test_what_was_written_anywhere_is_named(lab: Lab) -> None:
+    if lab.mode != "sealed":
+        pytest.skip("only a sealed lab has the whole machine for itself")
+    places = [Path("/var/tmp"), Path("/dev/shm"), Path("/tmp"), Path.home() / ".cache" / "a"]
+    before = Census.take()
+    for place in places:
+        (place / "left" / "deep").mkdir(parents=True)
+        (place / "left" / "deep" / "file").write_text("")
+    left = Census.take().left_since(before, {"file entry"})
+    for place in places:
+        shutil.rmtree(place / "left")
+    assert {f"left in {place}/left/deep: file" for place in places[:3]} <= set(left)
+    assert f"left in {places[3]}/left: deep" in left
+    assert not Census.take().left_since(before, {"process", "mount"})
+
+
+def test_levels_that_are_too_much_are_left_out_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(census, "_MOST_ENTRIES", 3)
+    (tmp_path / "folder").mkdir()
+    for name in "abc":
+        (tmp_path / "folder" / name).touch()
+    before = Census.take(folders=[tmp_path])
+    (tmp_path / "folder" / "a").unlink()
+    (tmp_path / "new").touch()
+    assert before.partial == {tmp_path: 1}
+    assert Census.take(folders=[tmp_path]).left_since(before, {"file entry"}) == [
+        f"left in {tmp_path}: new"
+    ]
 
 
 def test_a_census_is_quick() -> None:
