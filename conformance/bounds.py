@@ -22,12 +22,12 @@ class Bounds:
         answer: For an event loop that is alive to run a callback.
         shrink: Spent on making a failing example smaller.
         silence: For a check to end or to begin its next example, before its process is
-            killed; longer than any single call above.
+            killed; longer than an opening and a closing.
         exit: For a finished test process to leave.
     """
 
-    open: float = 30.0
-    close: float = 30.0
+    open: float = 90.0
+    close: float = 90.0
     files: float = 30.0
     kill: float = 5.0
     slack: float = 3.0
@@ -35,7 +35,7 @@ class Bounds:
     cancel: float = 2.0
     answer: float = 1.0
     shrink: float = 20.0
-    silence: float = 120.0
+    silence: float = 300.0
     exit: float = 8.0
 
     def execute(self, limit: float) -> float:

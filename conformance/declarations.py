@@ -44,13 +44,17 @@ class Declared:
 
     @classmethod
     def of(cls, sandbox: type[Sandbox], built: Sandbox) -> Declared:
-        """Read the class's declarations; facts may also be set per instance."""
+        """Read the class's declarations; facts may also be set per instance.
+
+        Raises:
+            TypeError: A fact is no bool.
+        """
         return cls(
             class_name=sandbox.__name__,
             access=sandbox.supported_access,
             network=frozenset(sandbox.supported_network),
             bindings=frozenset(sandbox.supported_header_bindings),
-            facts=MappingProxyType({name: bool(getattr(built, name)) for name in FACTS}),
+            facts=MappingProxyType({name: _fact(built, name) for name in FACTS}),
             parameters=frozenset(parameters(sandbox)),
         )
 
@@ -66,6 +70,13 @@ class Declared:
             "header_bindings": sorted(kind.__name__ for kind in self.bindings),
             "facts": dict(self.facts),
         }
+
+
+def _fact(built: Sandbox, name: str) -> bool:
+    value = getattr(built, name)
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} is of type {type(value).__name__}; declare True or False")
+    return value
 
 
 def parameters(sandbox: type[Sandbox]) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_EXIT_CODES = range(256)
 _OPEN_REMEDY = "open() yields a ready sandbox for every configuration that the constructor accepted"
 _EXECUTE_REMEDY = "a command never makes execute() raise; return its exit code"
 _FILE_REMEDY = "raise only the errors that the contract names"
@@ -39,10 +40,16 @@ def result_of(outcome: Outcome[T], call: str, remedy: str) -> T:
     error = outcome.error
     if error is None:
         return outcome.value  # type: ignore[return-value]  # set where there is no error
-    if not isinstance(error, Exception):
+    if not isinstance(error, Exception) or _steers_the_run(error):
         raise Violation(f"{call} raised {shown(error)}", remedy=remedy) from error
     blame(error, call, remedy)
     raise error
+
+
+def _steers_the_run(error: Exception) -> bool:
+    """Whether pytest or Hypothesis would take the exception for an order to them."""
+    origin = type(error).__module__.partition(".")[0]
+    return origin in ("_pytest", "pytest", "hypothesis", "unittest")
 
 
 def run(
@@ -229,6 +236,11 @@ def _checked_result(call: str, result: object) -> SandboxExecutionResult:
         )
     if type(result.exit_code) is not int:
         raise Violation(f"{call} gave the exit code {result.exit_code!r}", remedy="give an int")
+    if result.exit_code not in _EXIT_CODES:
+        raise Violation(
+            f"{call} gave the exit code {result.exit_code}",
+            remedy="give 0 to 255, with 128 and the number for a signal",
+        )
     for name in ("stdout", "stderr"):
         text: object = getattr(result, name)
         if not isinstance(text, str):

@@ -10,7 +10,8 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sandboxes.contract import ACCESS_LEVELS, Sandbox
+from conformance.blame import shown
+from sandboxes.contract import ACCESS_LEVELS, BINDING_TYPES, Sandbox
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,14 +87,18 @@ def _module(spec: str, place: str) -> ModuleType:
         raise TargetError(f"--sandbox={spec}: names no module; pass package.module:Class")
     try:
         return _module_from_file(Path(place)) if as_file else importlib.import_module(place)
-    except Exception as error:
-        raise TargetError(_import_failed(spec, place, error)) from error
-    except SystemExit as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # pytest.skip and sys.exit are none of Exception's
         raise TargetError(_import_failed(spec, place, error)) from error
 
 
 def _module_from_file(path: Path) -> ModuleType:
     path = path.resolve()
+    if (path.parent / "__init__.py").is_file():
+        module = _module_of_package(path)
+        if module is not None:
+            return module
     name = f"_sandbox_{path.stem}"
     make_importable((), (str(path.parent),))
     spec = importlib.util.spec_from_file_location(name, path)
@@ -105,9 +110,27 @@ def _module_from_file(path: Path) -> ModuleType:
     return module
 
 
+def _module_of_package(path: Path) -> ModuleType | None:
+    """Import a file under the name that its package gives it, so that it finds its relatives.
+
+    None if that name belongs to another file.
+    """
+    root, names = path.parent, [path.stem]
+    while (root / "__init__.py").is_file():
+        names.insert(0, root.name)
+        root = root.parent
+    make_importable((), (str(root),))
+    found = importlib.util.find_spec(names[0])
+    if found is None or found.origin is None or not Path(found.origin).is_file():
+        return None
+    if not Path(found.origin).samefile(root / names[0] / "__init__.py"):
+        return None
+    return importlib.import_module(".".join(names))
+
+
 def _import_failed(spec: str, place: str, error: BaseException) -> str:
     return (
-        f"--sandbox={spec}: importing {place} raised {type(error).__name__}: {error}; "
+        f"--sandbox={spec}: importing {place} raised {shown(error)}; "
         "mend or install it, and run from the folder that holds it"
     )
 
@@ -115,7 +138,9 @@ def _import_failed(spec: str, place: str, error: BaseException) -> str:
 def _attribute(spec: str, module: ModuleType, name: str) -> object:
     try:
         return getattr(module, name)
-    except AttributeError:
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001 - a module's own __getattr__ may raise anything
         classes = sorted(
             key
             for key, value in vars(module).items()
@@ -151,13 +176,13 @@ def _check_declarations(spec: str, cls: type[Sandbox]) -> None:
             f"write one of {', '.join(ACCESS_LEVELS)}"
         )
     modes: Any = cls.supported_network
-    if isinstance(modes, str) or not isinstance(modes, frozenset | set) or not modes <= _MODES:
+    if not isinstance(modes, frozenset | set) or not modes or not modes <= _MODES:
         raise TargetError(
             f"--sandbox={spec}: declares supported_network = {modes!r}; "
             "write a frozenset of 'none', 'all' and 'allow'"
         )
     kinds: Any = cls.supported_header_bindings
-    if not isinstance(kinds, frozenset | set) or not all(inspect.isclass(kind) for kind in kinds):
+    if not isinstance(kinds, frozenset | set) or not kinds <= set(BINDING_TYPES):
         raise TargetError(
             f"--sandbox={spec}: declares supported_header_bindings = {kinds!r}; "
             "write a frozenset of binding types"

@@ -97,6 +97,12 @@ ENTRIES = tuple(
 )
 """One of each kind of right entry."""
 
+MIXED_ENTRIES = tuple(
+    _written(host, port)
+    for host, port in (("first.example.org", 8443), ("second.example", None), ("third.test", 22))
+)
+"""Names of which each has a port of its own."""
+
 _long_names = st.builds(
     lambda first, rest: f"{first}.{rest}", st.text(_LETTERS, min_size=2, max_size=6), names
 )
@@ -193,10 +199,17 @@ _LOOK_ALIKES: dict[str, Callable[[str, str], str]] = {
 
 @dataclass(frozen=True, slots=True)
 class LookAlike:
-    """A way to make another name out of a listed one."""
+    """A way to make another name out of a listed one.
+
+    Attributes:
+        kind: Which way.
+        word: What it adds, where it adds something.
+        position: Which of three listed names is taken.
+    """
 
     kind: str
     word: str
+    position: int = 1
 
     def of(self, name: str) -> str:
         """Give the other name; `name` begins with a label of two letters or more."""
@@ -208,10 +221,44 @@ def look_alikes_with(word: str) -> tuple[LookAlike, ...]:
     return tuple(LookAlike(kind, word) for kind in _LOOK_ALIKES)
 
 
-LOOK_ALIKES = look_alikes_with("evil")
+LOOK_ALIKES = (
+    *look_alikes_with("evil"),
+    # Entries joined to one pattern are anchored at its ends alone.
+    *(LookAlike(kind, "evil", 0) for kind in ("suffix", "listed name as sub-domain")),
+    *(LookAlike(kind, "evil", 2) for kind in ("prefix", "sub-domain")),
+)
 
 look_alikes = st.builds(
-    LookAlike, st.sampled_from(list(_LOOK_ALIKES)), st.text(_LETTERS, min_size=1, max_size=3)
+    LookAlike,
+    st.sampled_from(list(_LOOK_ALIKES)),
+    st.text(_LETTERS, min_size=1, max_size=3),
+    st.integers(0, 2),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NearAddress:
+    """A listed address, and another one that is like it."""
+
+    listed: str
+    other: str
+
+
+# Public ones, beside those that the laboratory gives to its sites.
+NEAR_ADDRESSES = tuple(
+    NearAddress(listed, other)
+    for listed, others in {
+        "11.90.3.25": ("11.90.3.2", "11.90.3.251", "1.90.3.25", "11.90.3.26", "11.90.4.25"),
+        "2a11:90::25": ("2a11:90::2", "2a11:90::251", "2a11:90::26", "2a11:91::25"),
+    }.items()
+    for other in others
+)
+"""A digit more, a digit less, and neighbours in the same network and in the next."""
+
+near_addresses = st.builds(
+    lambda third, last: NearAddress(f"11.90.{third}.{last}", f"11.90.{third}.{last * 10 + 1}"),
+    st.integers(1, 254),
+    st.integers(2, 25),
 )
 
 
@@ -308,22 +355,43 @@ _LAST: dict[str, int | None] = {
 }
 _endings = st.one_of(
     st.sampled_from(list(_LAST.items())),
-    # 124 and above are spoken for: time limits, shells, signals.
-    st.integers(0, 123).map(lambda code: (f"exit {code}", code)),
+    st.integers(0, 255).map(lambda code: (f"exit {code}", code)),
 )
 
 
-def _script(lines: list[tuple[str, bool]], ending: tuple[str, int | None]) -> Script:
+def _script(
+    lines: list[tuple[str, bool]], ending: tuple[str, int | None], separator: str = "; "
+) -> Script:
+    # No word of one stream is a word of the other.
+    told = [(f"err-{word}" if to_stderr else f"out-{word}", to_stderr) for word, to_stderr in lines]
     statements = [
-        f"printf '%s\\n' {word}" + (" >&2" if to_stderr else "") for word, to_stderr in lines
+        f"printf '%s\\n' {word}" + (" >&2" if to_stderr else "") for word, to_stderr in told
     ]
     last, code = ending
     return Script(
-        text="; ".join([*statements, last] if last else statements) or "true",
-        stdout=tuple(word for word, to_stderr in lines if not to_stderr),
-        stderr=tuple(word for word, to_stderr in lines if to_stderr),
+        text=separator.join([*statements, last] if last else statements) or "true",
+        stdout=tuple(word for word, to_stderr in told if not to_stderr),
+        stderr=tuple(word for word, to_stderr in told if to_stderr),
         exit_code=code,
     )
 
 
-scripts = st.builds(_script, st.lists(st.tuples(_words, st.booleans()), max_size=4), _endings)
+scripts = st.builds(
+    _script,
+    st.lists(st.tuples(_words, st.booleans()), max_size=4),
+    _endings,
+    st.sampled_from(["; ", "\n"]),
+)
+
+_BOTH = [("first", False), ("second", True)]
+SCRIPTS = (
+    _script(_BOTH, ("exit 5", 5)),
+    _script(_BOTH, ("exit 6", 6), "\n"),
+    # It takes longer than a caller that only looks once would wait.
+    Script("sleep 1; printf 'late\\n'; exit 7", ("late",), (), 7),
+    # What shells and time limits use themselves, and what is negative in eight bits.
+    *(_script([], (f"exit {code}", code)) for code in (124, 126, 127, 128, 200, 255)),
+    # No shell can read these.
+    *(Script(text, (), (), None) for text in ("if", "(", "'")),
+)
+"""One of each kind of ending."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from conformance import facade
 from conformance.blame import blame, shown
-from conformance.declarations import Declared
+from conformance.declarations import Declared, parameters
 from conformance.loading import TargetError
 from conformance.loop import LoopThread
 from conformance.verdicts import NotApplicable, Violation
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.facade import Box
-    from sandboxes.contract import Network, Sandbox
+    from sandboxes.contract import Network, RunningSandbox, Sandbox
+    from sandboxes.session import Session
 
 RESERVED = ("network", "access", "hooks", "header_bindings")
 """Keywords that the checks set; a user's options cannot."""
@@ -60,7 +62,18 @@ class Target:
         self.options = dict(options)
         self.surroundings: Callable[[], Surroundings] = Surroundings
         self._loop: LoopThread | None = None
-        self.declared = Declared.of(cls, self._first_build())
+        # What a type that has no network by default is given where a check asks for none.
+        self._network: dict[str, Any] = {}
+        built = self._first_build()
+        try:
+            self.declared = Declared.of(cls, built)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            raise TargetError(
+                f"--sandbox={name}: reading its declarations raised {shown(error)}; "
+                "declare them as plain class attributes"
+            ) from error
 
     def __repr__(self) -> str:
         return f"Target({self.name})"
@@ -136,9 +149,16 @@ class Target:
         *,
         session_id: str | None = None,
         secrets: Mapping[str, str] | None = None,
+        opened: list[RunningSandbox] | None = None,
         **overrides: Any,  # noqa: ANN401
     ) -> AbstractContextManager[Box]:
         """Run a whole session over a new sandbox: hooks, sandbox, hooks, deletion.
+
+        Args:
+            session_id: A unique one if None.
+            secrets: Values of secrets.
+            opened: Takes the subject's own object, also of a session that does not start.
+            **overrides: Constructor keywords.
 
         Raises:
             Violation: It did not start or close in time.
@@ -148,7 +168,26 @@ class Target:
 
         sandbox = self.build(**overrides)
         request = self._request(session_id, secrets)
-        return facade.session(self._live_loop(), lambda: Session.start(sandbox, request))
+
+        made: list[Session] = []
+
+        class Kept(Session):
+            def __init__(self, sandbox: Sandbox, request: OpenRequest) -> None:
+                super().__init__(sandbox, request)
+                made.append(self)
+
+        async def start() -> Session:
+            try:
+                return await Kept.start(sandbox, request)
+            finally:
+                if opened is not None:
+                    opened.extend(one.running for one in made if one.running is not None)
+
+        return facade.session(self._live_loop(), start)
+
+    def box(self, running: RunningSandbox) -> Box:
+        """Give blocking access to a sandbox that was opened before, even a deleted one."""
+        return facade.Box(self._live_loop(), running)
 
     def close(self) -> None:
         """Stop the event loop of the subject."""
@@ -162,7 +201,7 @@ class Target:
         return self._loop
 
     def _options(self, overrides: Mapping[str, Any]) -> dict[str, Any]:
-        options = {**self.options, **overrides}
+        options = {**self.options, **self._network, **overrides}
         # Every server of a loopback lab has a private address.
         if self.surroundings().loopback and self.has_option(_PRIVATE):
             options.setdefault(_PRIVATE, False)
@@ -181,8 +220,19 @@ class Target:
         return f"{self.cls.__name__}({text})"
 
     def _first_build(self) -> Sandbox:
+        modes = self.cls.supported_network
+        if "none" not in modes and "network" in parameters(self.cls):
+            # Its constructor is right to refuse a missing network, which is none().
+            with suppress(Exception):
+                return self.cls(**self.options)
+            network = self.cls.network_type
+            self._network = {
+                "network": network.all()
+                if "all" in modes
+                else network.allow(hosts=["nothing.invalid"])
+            }
         try:
-            return self.cls(**self.options)
+            return self.cls(**self.options, **self._network)
         except TypeError as error:
             unknown = [name for name in self.options if f"'{name}'" in str(error)]
             if unknown:
@@ -191,9 +241,9 @@ class Target:
                     "check the spelling against its constructor"
                 ) from error
             raise TargetError(self._unbuildable(error)) from error
-        except Exception as error:
-            raise TargetError(self._unbuildable(error)) from error
-        except SystemExit as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # pytest.skip and sys.exit are none of Exception's
             raise TargetError(self._unbuildable(error)) from error
 
     def _unbuildable(self, error: BaseException) -> str:

@@ -30,8 +30,10 @@ SCOPES = {
     "faulty.configuration": "CFG,NET,EGR-01,EGR-02,EGR-10,EXE,HOK",
     "faulty.network_values": "CFG,NET,EGR-10,EGR-14",
     "faulty.egress": "CFG,EGR,EXE,HOK",
+    "faulty.egress_lists": "EGR",
+    "faulty.egress_state": "EGR",
     "faulty.commands": _RUNNING,
-    "faulty.timeouts": _RUNNING,
+    "faulty.timeouts": "CFG,EXE,TMO,HOK",  # clients that are let run would take minutes
     "faulty.hooks": _RUNNING,
 }
 FAULTY = tuple(SCOPES)

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 INSIDE = """
 import subprocess, sys
 from conformance.lab.client import Lab
-from conformance.probes import clients
+from conformance.probes import discovery
 from conformance.probes.places import destination
 from sandboxes import SandboxExecutionResult
 
@@ -29,7 +29,7 @@ class Box:
         return SandboxExecutionResult(ran.returncode, ran.stdout, ran.stderr)
 
 box, lab = Box(), Lab.connect("probes")
-found = clients.found(box)
+found = discovery.found(box)
 for client in found:
     for scheme in client.commands:
         for family in (4, 6):
@@ -37,7 +37,7 @@ for client in found:
             ran = box.execute(client.command(scheme, destination(scheme, site)), timeout_seconds=20)
             if not lab.seen(site):
                 print("SILENT", client.name, scheme, family, ran)
-            if scheme in ("https", "http") and site.token not in ran.stdout:
+            if client.prints and scheme in ("https", "http") and site.token not in ran.stdout:
                 print("UNANSWERED", client.name, scheme, family, ran)
 print("FOUND", *(client.name for client in found))
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from conformance import strategies
 from conformance.bounds import BOUNDS
 from conformance.marks import needs, verifies
 from conformance.requirements import EXE_01, TMO_01
+from conformance.strategies import each
 from conformance.verdicts import HarnessError, NotRun, Violation
 
 if TYPE_CHECKING:
@@ -29,9 +31,16 @@ def _in_order(words: Sequence[str], text: str) -> bool:
     return all(word in lines for word in words)
 
 
+def _strayed(words: Sequence[str], text: str) -> list[str]:
+    """The words that are lines of the wrong stream; what else a sandbox says there is its own."""
+    lines = {line.strip() for line in text.splitlines()}
+    return [word for word in words if word in lines]
+
+
 @verifies(EXE_01)
 @needs(opens=True)
 @given(script=strategies.scripts)
+@each("script", strategies.SCRIPTS)
 def test_a_command_gives_its_exit_code_and_both_streams(inside: Inside, script: Script) -> None:
     """A command returns its exit code and both streams; a failing one does not raise."""
     result = inside.narrowest().execute(script.text)
@@ -42,14 +51,19 @@ def test_a_command_gives_its_exit_code_and_both_streams(inside: Inside, script: 
             f"{script.text!r} gave exit_code={code}, not {wanted}",
             remedy="return the exit code of the command",
         )
-    for stream, words, text in (
-        ("stdout", script.stdout, result.stdout),
-        ("stderr", script.stderr, result.stderr),
+    for stream, words, others, text in (
+        ("stdout", script.stdout, script.stderr, result.stdout),
+        ("stderr", script.stderr, script.stdout, result.stderr),
     ):
         if not _in_order(words, text):
             raise Violation(
                 f"{script.text!r} gave {stream}={text[:200]!r} without {' '.join(words)}",
                 remedy=f"return what the command wrote to {stream}",
+            )
+        if strayed := _strayed(others, text):
+            raise Violation(
+                f"{script.text!r} gave {stream}={text[:200]!r} with {' '.join(strayed)}",
+                remedy="keep stdout and stderr apart",
             )
 
 
@@ -75,14 +89,29 @@ class _ControlWait:
 
 
 LIMIT = 0.5
+# Ten turns of a loop that is still alive.
+QUIET = 1.0
+
+
+def _for_seconds(seconds: int, body: str = ":") -> str:
+    """A loop that would end by itself, so that no broken sandbox keeps it for ever."""
+    return f"i=0; while [ $i -lt {seconds}0 ]; do {body}; sleep 0.1; i=$((i+1)); done"
 
 
 @verifies(TMO_01)
 @needs(opens=True)
 @pytest.mark.parametrize(
     "command",
-    ["sleep 20", "while :; do :; done", "printf 'started\\n'; sleep 20"],
-    ids=["sleeping", "busy", "after output"],
+    [
+        "sleep 20",
+        "while :; do :; done",
+        "printf 'started\\n'; sleep 20",
+        # It ends within the grace: what counts the silence alone sees no limit passed.
+        _for_seconds(3, "printf 'more\\n'"),
+        f"trap 'exit 0' TERM; {_for_seconds(20)}",
+        f"trap '' TERM; {_for_seconds(20)}",
+    ],
+    ids=["sleeping", "busy", "after output", "printing", "trapping TERM", "ignoring TERM"],
 )
 def test_a_command_over_its_limit_ends_with_124(inside: Inside, command: str) -> None:
     """A command over its limit ends with exit code 124, neither early nor much too late."""
@@ -129,3 +158,32 @@ def test_only_the_limit_makes_it_124(inside: Inside) -> None:
             f"{command!r} under timeout_seconds={LIMIT} gave exit_code={late.exit_code}",
             remedy="end a command at its limit and return exit code 124",
         )
+
+
+@verifies(TMO_01)
+@needs(opens=True)
+def test_what_was_over_its_limit_does_nothing_more(inside: Inside) -> None:
+    """A command over its limit has ended, and what it ran in the foreground with it."""
+    box = inside.narrowest()
+    name = f"growing{secrets.token_hex(4)}"
+    # A child writes, so that to end the shell alone is not enough.
+    command = f"({_for_seconds(20, f'printf x >> {name}')}); :"
+    late = box.execute(command, timeout_seconds=LIMIT)
+    if late.exit_code != TIMED_OUT:
+        raise Violation(
+            f"{command!r} under timeout_seconds={LIMIT} gave exit_code={late.exit_code}",
+            remedy="end a command at its limit and return exit code 124",
+        )
+    deadline = time.monotonic() + BOUNDS.kill + BOUNDS.slack
+    size, before = len(box.execute(f"cat {name}").stdout), -1
+    if not size:
+        raise NotRun("the command had written nothing yet, so its end cannot be told by that")
+    while size != before:
+        if time.monotonic() > deadline:
+            raise Violation(
+                f"{command!r} under timeout_seconds={LIMIT} gave 124 and went on: its file grew "
+                f"to {size} bytes",
+                remedy="end the whole command at its limit, with the processes that it started",
+            )
+        time.sleep(QUIET)
+        size, before = len(box.execute(f"cat {name}").stdout), size

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
-from hypothesis import given, reject
+from hypothesis import example, given, reject
 from hypothesis import strategies as st
 
 from conformance import oracle, strategies
@@ -66,6 +67,7 @@ def _allow(target: Target, entries: Sequence[Entry]) -> Network:
     port=strategies.ports,
     stranger=strategies.entries,
 )
+@example(listed=list(strategies.MIXED_ENTRIES), port=80, stranger=strategies.ENTRIES[0])
 def test_reaches_is_none_never_all_always_allow_what_is_listed(
     target: Target, listed: list[Entry], port: int, stranger: Entry
 ) -> None:
@@ -76,8 +78,10 @@ def test_reaches_is_none_never_all_always_allow_what_is_listed(
         "allow": _allow(target, listed),
     }
     origins = {entry.origin for entry in listed}
-    another_port = Origin(listed[0].origin.host, port)
-    for asked in (*sorted(origins), another_port, stranger.origin):
+    # Each host with each port: what compares them apart takes one entry's for another's.
+    ports = {port, *(origin.port for origin in origins)}
+    crossed = {Origin(origin.host, other) for origin in origins for other in ports}
+    for asked in (*sorted(crossed), stranger.origin):
         for mode in oracle.MODES:
             got, want = networks[mode].reaches(str(asked)), oracle.opens(mode, origins, asked)
             if got is not want:
@@ -88,13 +92,19 @@ def test_reaches_is_none_never_all_always_allow_what_is_listed(
 
 
 @verifies(NET_08)
-@given(entry=strategies.long_name_entries, word=strategies.plain_labels)
-def test_no_entry_reaches_a_look_alike(target: Target, entry: Entry, word: str) -> None:
+@given(
+    entries=st.lists(strategies.long_name_entries, min_size=1, max_size=3),
+    word=strategies.plain_labels,
+)
+@example(entries=list(strategies.MIXED_ENTRIES), word="evil")
+def test_no_entry_reaches_a_look_alike(target: Target, entries: list[Entry], word: str) -> None:
     """No entry reaches a host that only contains, begins or ends with it."""
-    network = _allow(target, [entry])
-    for look_alike in strategies.look_alikes_with(word):
-        other = Origin(look_alike.of(entry.origin.host), entry.origin.port)
-        if other == entry.origin:
+    network = _allow(target, entries)
+    listed = {entry.origin for entry in entries}
+    look_alikes = strategies.look_alikes_with(word)
+    for origin, look_alike in itertools.product(sorted(listed), look_alikes):
+        other = Origin(look_alike.of(origin.host), origin.port)
+        if other in listed:
             continue
         try:
             reached = network.reaches(str(other))

@@ -14,14 +14,10 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from conformance.facade import Box
-
 Scheme = Literal["https", "http", "tcp", "udp", "dns"]
 
 CLIENT_SECONDS = 5
 """How long a client tries by itself, in seconds."""
-ATTEMPT_SECONDS = CLIENT_SECONDS + 2.0
-"""The limit of a command that holds one client, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +29,14 @@ class Destination:
         host: For the others: a name or an address without brackets.
         port: A port for `tcp` and `udp`.
         payload: What is sent there; it holds a nonce.
+        seconds: How long the client is to try by itself.
     """
 
     url: str = ""
     host: str = ""
     port: int = 0
     payload: str = ""
+    seconds: int = CLIENT_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +45,17 @@ class Client:
 
     Attributes:
         name: What a certificate calls it.
-        present: A command that succeeds where it works at all.
+        program: What the shell must find.
         commands: By scheme, the command line for a destination.
+        usable: A command that succeeds where the program, which is there, can do its part.
+        prints: Whether it shows the body of what it fetched.
     """
 
     name: str
-    present: str
+    program: str
     commands: Mapping[Scheme, Callable[[Destination], str]]
+    usable: str = ""
+    prints: bool = True
 
     def command(self, scheme: Scheme, destination: Destination) -> str:
         """Write the command line that makes it try.
@@ -69,11 +71,14 @@ def _join(*words: object) -> str:
 
 
 def _web(*words: str) -> Mapping[Scheme, Callable[[Destination], str]]:
+    def line(where: Destination, url: str) -> str:
+        return _join(*(word.replace("SECONDS", str(where.seconds)) for word in words), url)
+
     def fetch(where: Destination) -> str:
-        return _join(*words, where.url)
+        return line(where, where.url)
 
     def ask(where: Destination) -> str:
-        return _join(*words, f"https://{where.host}/")
+        return line(where, f"https://{where.host}/")
 
     return {"https": fetch, "http": fetch, "dns": ask}
 
@@ -86,71 +91,162 @@ def _bash(where: Destination, protocol: str) -> str:
     return _join("bash", "-c", script, where.host, where.port, where.payload)
 
 
-def _prober(verb: str, *arguments: object) -> str:
-    source = files("conformance.probes").joinpath("prober.py").read_text(encoding="utf-8")
+def _source(name: str) -> str:
+    return files("conformance.probes").joinpath(name).read_text(encoding="utf-8")
+
+
+def _prober(where: Destination, verb: str, *arguments: object) -> str:
+    source = _source("prober.py").replace("SECONDS = 5", f"SECONDS = {where.seconds}")
     return _join("python3", "-I", "-c", source, verb, *arguments)
 
 
-def _netcat(where: Destination, *flags: str) -> str:
-    line = _join("nc", "-w", CLIENT_SECONDS, *flags, where.host, where.port)
-    return f"printf %s {shlex.quote(where.payload)} | {line}"
+def _piped(where: Destination, *words: object) -> str:
+    return f"printf %s {shlex.quote(where.payload)} | {_join(*words)}"
 
 
-def _installed(program: str) -> str:
-    return f"command -v {program}"
+def _netcat(where: Destination, *program: str) -> str:
+    return _piped(where, *program, "-w", where.seconds, where.host, where.port)
 
 
-_SECONDS = str(CLIENT_SECONDS)
-# A port that refuses at once where there is a network, and cannot be reached where not.
-_DEV_TCP = 'x=$(bash -c "exec 3<>/dev/tcp/127.0.0.1/1" 2>&1); case $x in *No\\ such*) false;; esac'
+def _openssl(where: Destination) -> str:
+    host = f"[{where.host}]" if ":" in where.host else where.host
+    return _piped(where, "openssl", "s_client", "-quiet", "-connect", f"{host}:{where.port}")
+
+
+_PERL = """
+my ($protocol, $host, $port, $payload, $seconds) = @ARGV;
+alarm $seconds;
+my $peer = IO::Socket::IP->new(PeerHost => $host, PeerPort => $port, Proto => $protocol)
+    or die "$@\n";
+$peer->autoflush(1);
+print $peer $payload;
+sysread($peer, my $answer, 99) if $protocol eq "tcp";
+print $answer;
+"""
+
+
+def _perl(where: Destination, protocol: str) -> str:
+    arguments = (protocol, where.host, where.port, where.payload, where.seconds)
+    return _join("perl", "-MIO::Socket::IP", "-e", _PERL, *arguments)
+
+
+_NODE = """
+const [verb, host, port, payload, seconds] = process.argv.slice(1);
+setTimeout(() => process.exit(28), 1000 * seconds);
+const fail = (error) => { console.error(String(error)); process.exit(1); };
+const show = (data) => process.stdout.write(data);
+if (verb === "udp") {
+  require("dns").lookup(host, (error, address, family) => {
+    if (error) fail(error);
+    require("dgram").createSocket("udp" + family)
+      .send(payload, port, address, (problem) => problem ? fail(problem) : process.exit(0));
+  });
+} else if (verb === "tcp") {
+  const peer = require("net").connect(port, host, () => peer.write(payload));
+  peer.on("error", fail).on("data", (data) => { show(data); process.exit(0); });
+} else {
+  require(verb).get(payload, (answer) => answer.on("data", show).on("end", () => process.exit(0)))
+    .on("error", fail);
+}
+"""
+
+
+def _node(where: Destination, verb: str) -> str:
+    payload = where.payload or where.url
+    arguments = (verb, where.host, where.port, payload, where.seconds)
+    return _join("node", "--use-openssl-ca", "-e", _NODE, "--", *arguments)
+
+
+def _git(where: Destination) -> str:
+    slow = ("-c", "http.lowSpeedLimit=1", "-c", f"http.lowSpeedTime={where.seconds}")
+    return f"GIT_TERMINAL_PROMPT=0 {_join('git', *slow, 'ls-remote', where.url)}"
+
+
+def _by_name(program: str) -> Callable[[Destination], str]:
+    return lambda where: _join(*program.split(), where.host)
+
+
+# A service that no machine has: refused before anything is dialled. Without the
+# feature it is an ordinary file, and there is no such one.
+_DEV_TCP = 'x=$(bash -c "exec 3<>/dev/tcp/127.0.0.1/-" 2>&1); case $x in *No\\ such*) false;; esac'
 
 ALL: tuple[Client, ...] = (
-    Client("curl", _installed("curl"), _web("curl", "-s", "-S", "-m", _SECONDS)),
-    Client("wget", _installed("wget"), _web("wget", "-q", "-O", "-", "-T", _SECONDS, "-t", "1")),
-    Client("http", _installed("http"), _web("http", "GET")),
+    Client("curl", "curl", _web("curl", "-s", "-S", "-m", "SECONDS")),
+    Client("wget", "wget", _web("wget", "-q", "-O", "-", "-T", "SECONDS", "-t", "1")),
+    Client("http", "http", _web("http", "GET")),
+    Client(
+        "python3",
+        "python3",
+        {
+            "https": lambda where: _prober(where, "url", where.url),
+            "http": lambda where: _prober(where, "url", where.url),
+            "tcp": lambda where: _prober(where, "tcp", where.host, where.port, where.payload),
+            "udp": lambda where: _prober(where, "udp", where.host, where.port, where.payload),
+            "dns": lambda where: "; ".join(
+                _prober(where, verb, where.host) for verb in ("lookup", "dns")
+            ),
+        },
+        usable="python3 -I -c 'import socket, ssl, urllib.request'",
+    ),
     Client(
         "bash",
-        f"{_installed('bash')} && {{ {_DEV_TCP}; }}",
+        "bash",
         {
             "tcp": lambda where: _bash(where, "tcp"),
             "udp": lambda where: _bash(where, "udp"),
         },
+        usable=_DEV_TCP,
     ),
-    Client(
-        "getent", _installed("getent"), {"dns": lambda where: _join("getent", "hosts", where.host)}
-    ),
-    Client(
-        "nslookup", _installed("nslookup"), {"dns": lambda where: _join("nslookup", where.host)}
-    ),
-    Client("host", _installed("host"), {"dns": lambda where: _join("host", where.host)}),
+    Client("getent", "getent", {"dns": _by_name("getent hosts")}),
+    Client("nslookup", "nslookup", {"dns": _by_name("nslookup")}),
+    Client("host", "host", {"dns": _by_name("host")}),
     Client(
         "nc",
-        _installed("nc"),
-        {"tcp": _netcat, "udp": lambda where: _netcat(where, "-u")},
+        "nc",
+        {
+            "tcp": lambda where: _netcat(where, "nc"),
+            "udp": lambda where: _netcat(where, "nc", "-u"),
+        },
     ),
     Client(
-        "python3",
-        "python3 -I -c 'import socket, ssl, urllib.request'",
+        "perl",
+        "perl",
         {
-            "https": lambda where: _prober("url", where.url),
-            "http": lambda where: _prober("url", where.url),
-            "tcp": lambda where: _prober("tcp", where.host, where.port, where.payload),
-            "udp": lambda where: _prober("udp", where.host, where.port, where.payload),
-            "dns": lambda where: f"{_prober('lookup', where.host)}; {_prober('dns', where.host)}",
+            "tcp": lambda where: _perl(where, "tcp"),
+            "udp": lambda where: _perl(where, "udp"),
         },
+        usable="perl -MIO::Socket::IP -e 1",
+    ),
+    Client(
+        "node",
+        "node",
+        {
+            "https": lambda where: _node(where, "https"),
+            "http": lambda where: _node(where, "http"),
+            "tcp": lambda where: _node(where, "tcp"),
+            "udp": lambda where: _node(where, "udp"),
+        },
+        usable="node -e 0",
+    ),
+    Client(
+        "busybox wget",
+        "busybox",
+        _web("busybox", "wget", "-q", "-O", "-"),
+        usable="busybox wget --help",
+    ),
+    Client(
+        "busybox nc",
+        "busybox",
+        {"tcp": lambda where: _netcat(where, "busybox", "nc")},
+        usable="busybox nc --help",
+    ),
+    Client("openssl", "openssl", {"tcp": _openssl}, usable="openssl version"),
+    Client(
+        "git",
+        "git",
+        {"https": _git, "http": _git},
+        usable='test -x "$(git --exec-path)/git-remote-https"',
+        prints=False,
     ),
 )
 """Every client that is known, the plainest first."""
-
-
-def found(box: Box) -> tuple[Client, ...]:
-    """Ask a live sandbox which clients it has.
-
-    What is printed is computed inside, so that a fake which echoes commands has none.
-    """
-    tests = [
-        f"{{ {client.present}; }} >/dev/null 2>&1 && echo {client.name}=$((40 + 2))"
-        for client in ALL
-    ]
-    printed = box.execute("\n".join([*tests, "true"]), timeout_seconds=20).stdout.split()
-    return tuple(client for client in ALL if f"{client.name}=42" in printed)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from conformance.verdicts import HarnessError
 
 if TYPE_CHECKING:
-    from types import TracebackType
+    from types import FrameType, TracebackType
     from typing import Self
 
 # What creates, starts, calls or sends; reading files and importing modules does not.
@@ -22,7 +22,7 @@ _DEEDS = frozenset(
         "socket.getaddrinfo", "socket.gethostbyaddr", "socket.gethostbyname", "socket.sendmsg",
         "socket.sendto", "os.chmod", "os.chown", "os.link", "os.mkdir", "os.remove", "os.rename",
         "os.rmdir", "os.symlink", "os.truncate", "shutil.rmtree", "tempfile.mkdtemp",
-        "tempfile.mkstemp",
+        "tempfile.mkstemp", "os.mkfifo", "os.mknod",
     }
 )  # fmt: skip
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -68,9 +68,21 @@ def _note(event: str, arguments: tuple[object, ...]) -> None:
             return
     elif event not in _DEEDS or "__pycache__" in str(arguments[:1]):
         return
+    if _is_importing():
+        return
     shown = ", ".join(repr(argument)[:80] for argument in arguments[:2])
     for watch in _watching:
         watch.deeds.append(f"{event}({shown})")
+
+
+def _is_importing() -> bool:
+    """Whether this thread is in the middle of an import, whose deeds are the module's own."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def prove_watching() -> None:

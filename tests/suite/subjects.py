@@ -133,6 +133,8 @@ class _Rubbish(Echo):
             "tuple": (0, "", ""),
             "code": SandboxExecutionResult(None, "", ""),  # type: ignore[arg-type]  # the sin
             "bool": SandboxExecutionResult(True, "", ""),
+            "negative": SandboxExecutionResult(-15, "", ""),
+            "wide": SandboxExecutionResult(256, "", ""),
             "bytes": SandboxExecutionResult(0, b"", ""),  # type: ignore[arg-type]  # the sin
         }[command]
 

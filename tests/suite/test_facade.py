@@ -93,6 +93,8 @@ def _open(cls: type[Sandbox]) -> Any:
         ("tuple", "returned a tuple"),
         ("code", "exit code None"),
         ("bool", "exit code True"),
+        ("negative", "exit code -15"),
+        ("wide", "exit code 256"),
         ("bytes", "a bytes as stdout"),
     ],
 )

@@ -69,3 +69,37 @@ def test_folders_of_the_user_come_where_they_belong(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(sys, "path", ["installed"])
     make_importable(["configured"], ["root", "installed"])
     assert sys.path == ["configured", "installed", "root"]
+
+
+def _package(root: Path, body: str) -> Path:
+    (root / "sub").mkdir(parents=True)
+    for folder in (root, root / "sub"):
+        (folder / "__init__.py").write_text("")
+    (root / "helper.py").write_text("MODES = frozenset({'all'})")
+    path = root / "sub" / "box.py"
+    path.write_text(
+        f"{body}\nfrom sandboxes.no_sandbox import NoSandbox\nclass Box(NoSandbox): ..."
+    )
+    return path
+
+
+def test_a_file_of_a_package_finds_its_relatives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    path = _package(tmp_path / "package_of_a_user", "from ..helper import MODES")
+    assert load(f"{path}:Box").__module__ == "package_of_a_user.sub.box"
+
+
+def test_a_file_of_a_package_whose_name_is_taken_stands_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    assert load(f"{_package(tmp_path / 'json', '')}:Box").__module__ == "_sandbox_box"
+
+
+@pytest.mark.parametrize("modes", [{"allow"}, {"all"}, {"allow", "all"}])
+def test_a_type_without_none_is_given_a_network_that_it_declares(modes: set[str]) -> None:
+    target = Target("x", type("Open", (subjects.Right,), {"supported_network": modes}), {})
+    assert target.build().network.mode in modes
+    assert target.refusal(network=None) is not None
