@@ -38,6 +38,7 @@ SCOPES = {
 }
 FAULTY = tuple(SCOPES)
 HONEST = ("honest.local_process", "honest.own_client", "honest.manners")
+UNSHOWN = ("honest.unshown",)
 _SECONDS = 1200
 # Several checks of a subject only wait, so more workers than processors pay.
 _WORKERS = 3

@@ -6,7 +6,7 @@ import pytest
 
 from conformance.verdicts import Verdict
 from tests import matrix
-from tests.matrix import FAULTY, HONEST, Subject
+from tests.matrix import FAULTY, HONEST, UNSHOWN, Subject
 
 pytestmark = pytest.mark.faults
 
@@ -16,8 +16,8 @@ FINE = {Verdict.PASS.value, Verdict.DECLINED.value, Verdict.NOT_APPLICABLE.value
 # Advice that an honest sandbox may leave, by its name.
 ADVICE = {"OpensListedPrivateHosts": {"EGR-16"}}
 
-# What cannot be shown of a right sandbox: commands of its could bring clients of their own.
-UNSHOWN = {"HasNoClients": {"EGR-01", "EGR-02"}}
+# What cannot be shown of a right sandbox, by its name.
+NOT_RUN = {"HasNoClients": {"EGR-01", "EGR-02"}}
 
 
 def each(*modules: str) -> pytest.MarkDecorator:
@@ -61,10 +61,17 @@ def test_an_honest_oddity_is_certified(subject: Subject) -> None:
 
     advised = {name for name, (verdict, _) in verdicts.items() if verdict == "warn"}
     assert advised == ADVICE.get(subject.cls.__name__, set())
-    unshown = {name for name, (verdict, _) in verdicts.items() if verdict == "not run"}
-    assert unshown == UNSHOWN.get(subject.cls.__name__, set())
-    wanted = "partial" if unshown else "certified"
-    assert judged.certificates[subject.name]["outcome"] == wanted, verdicts
+    assert judged.certificates[subject.name]["outcome"] == "certified", verdicts
+
+
+@each(*UNSHOWN)
+def test_what_cannot_be_shown_is_not_run_and_gives_no_certificate(subject: Subject) -> None:
+    judged = matrix.judged(subject.module)
+    verdicts = judged.verdicts(subject)
+
+    not_run = {name for name, (verdict, _) in verdicts.items() if verdict == "not run"}
+    assert not_run == NOT_RUN[subject.cls.__name__]
+    assert judged.certificates[subject.name]["outcome"] == "partial", verdicts
 
 
 @pytest.mark.xdist_group("every")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from typing import TYPE_CHECKING
 
 from conformance.requirements import ALL, Requirement
@@ -48,6 +49,13 @@ def test_faults_name_only_what_is_checked(checks: Checks) -> None:
     for fault in FAULTS:
         assert fault.primary in fault.breaks, fault.name
         assert {requirement.id for requirement in fault.breaks} <= checked, fault.name
+
+
+def test_the_readme_lists_what_is_checked(checks: Checks) -> None:
+    text = (matrix.ROOT / "README.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| ([A-Z]{3}-\d\d) \|", text, re.MULTILINE)
+    assert listed == [name for name in ALL if name in set().union(*map(ids_of, checks.values()))]
+    assert f"names {len(ALL)} requirements" in text
 
 
 def test_faults_are_small_and_say_their_sin() -> None:
