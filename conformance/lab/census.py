@@ -36,10 +36,12 @@ class Census:
     Args:
         items: a readable line for each thing, under a kind and an identity.
         partial: folders that hold too many files to be counted to the full depth.
+        parents: the ids of the processes that each process comes from, by its identity.
     """
 
     items: dict[tuple[str, str], str]
     partial: dict[Path, int] = field(default_factory=dict)
+    parents: dict[str, set[str]] = field(default_factory=dict)
 
     @classmethod
     def take(
@@ -61,8 +63,9 @@ class Census:
             loops: event loops whose tasks count, that of the caller besides.
         """
         items: dict[tuple[str, str], str] = {}
+        parents: dict[str, set[str]] = {}
         if (_PROC / "self" / "stat").exists():
-            items |= _processes() | _threads() | _descriptors() | _mounts()
+            items |= _processes(parents) | _threads() | _descriptors() | _mounts()
         else:
             items |= _python_threads()
         partial: dict[Path, int] = {}
@@ -74,7 +77,7 @@ class Census:
             items |= entries
             if depth < _DEPTH:
                 partial[folder] = depth
-        return cls(items | _tasks(loops), partial)
+        return cls(items | _tasks(loops), partial, parents)
 
     def left_since(self, before: Census, kinds: Collection[str] | None = None) -> list[str]:
         """Give a line for each thing that is here and was not in `before`.
@@ -84,10 +87,13 @@ class Census:
             kinds: the kinds that count: "process", "thread", "file", "mount", "file entry"
                 and "task"; all if None.
         """
+        known = {identity.split()[0] for kind, identity in before.items if kind == "process"}
         return sorted(
             line
             for (kind, identity), line in self.items.items()
             if (kind, identity) not in before.items
+            # What an earlier survivor goes on starting is not of this time.
+            and not (kind == "process" and known & self.parents.get(identity, set()))
             and (kinds is None or kind in kinds)
             and not (kind == "file entry" and before._skipped(Path(identity)))
         )
@@ -163,7 +169,7 @@ def _read_process(pid: int) -> _Process | None:
     return _Process(pid, int(fields[1]), fields[0], name, fields[19])
 
 
-def _processes() -> Items:
+def _processes(parents: dict[str, set[str]]) -> Items:
     every = [_read_process(int(name)) for name in os.listdir(_PROC) if name.isdigit()]
     table = {process.pid: process for process in every if process is not None}
     own = os.getpid()
@@ -174,7 +180,9 @@ def _processes() -> Items:
         if process.pid in ancestors or (own not in line and not _is_orphan(table, line)):
             continue
         what = "a zombie" if process.state == "Z" else _command(process)
-        items["process", f"{process.pid} {process.started}"] = f"process {process.pid}: {what}"
+        identity = f"{process.pid} {process.started}"
+        items["process", identity] = f"process {process.pid}: {what}"
+        parents[identity] = {str(pid) for pid in line[1:]} - {str(pid) for pid in ancestors}
     return items
 
 

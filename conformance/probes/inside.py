@@ -341,7 +341,8 @@ class Inside:
             names = ", ".join(sorted({client.name for client, _ in tried}))
             raise NotRun(
                 f"no client inside ({names}) got through under any policy, so a refusal would "
-                "show nothing; declare a wider network, or put python3 inside"
+                "show nothing; declare a wider network, or put python3 and a loopback device "
+                "that is up inside"
             )
 
     def reachable(self, place: Place) -> Place:

@@ -138,3 +138,16 @@ def test_a_census_is_quick() -> None:
 
 if sys.platform != "linux":
     pytest.skip("these tests read /proc", allow_module_level=True)
+
+
+def test_what_an_earlier_survivor_goes_on_starting_is_not_of_this_time() -> None:
+    with subprocess.Popen(["sh", "-c", "while :; do sleep 0.05; done"]) as survivor:
+        before = Census.take()
+        time.sleep(0.3)
+        left = Census.take().left_since(before, ["process"])
+        with subprocess.Popen(["sleep", "5"]) as new:
+            later = Census.take().left_since(before, ["process"])
+            new.kill()
+        survivor.kill()
+    assert left == []
+    assert [line for line in later if "sleep 5" in line]
