@@ -177,7 +177,9 @@ def test_what_was_over_its_limit_does_nothing_more(inside: Inside) -> None:
     deadline = time.monotonic() + BOUNDS.kill + BOUNDS.slack
     size, before = len(box.execute(f"cat {name}").stdout), -1
     if not size:
-        raise NotRun("the command had written nothing yet, so its end cannot be told by that")
+        raise NotRun(
+            "no later command finds what this one wrote, so its end cannot be told: see EXE-06"
+        )
     while size != before:
         if time.monotonic() > deadline:
             raise Violation(
