@@ -65,7 +65,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
     if option.conformance_run or option.help or option.version or not option.sandbox:
         _refuse_lone_options(config)
         return None
-    from conformance.outer import run
+    from conformance.run.outer import run
 
     return run(config)
 
@@ -89,7 +89,7 @@ def pytest_load_initial_conftests(
 def pytest_configure(config: pytest.Config) -> None:
     """Turn a test process of the suite into one."""
     if config.option.conformance_run:
-        from conformance.inner import configure
+        from conformance.run.inner import configure
 
         configure(config)
 

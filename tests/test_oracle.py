@@ -9,13 +9,15 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from conformance import oracle, spellings, strategies
+from conformance import oracle
 from conformance.oracle import Origin
+from conformance.strategies import addresses, hosts, look_alikes, urls
 from sandboxes.contract import InvalidHostEntry, Network
 
 if TYPE_CHECKING:
-    from conformance.spellings import Literal
-    from conformance.strategies import Entry, LookAlike, WrongEntry
+    from conformance.strategies.addresses import Literal
+    from conformance.strategies.hosts import Entry, WrongEntry
+    from conformance.strategies.look_alikes import LookAlike
 
 # As a person writes them: the model holds first and last addresses instead.
 PRIVATE = [
@@ -77,12 +79,12 @@ def test_carried_addresses_count_and_documentation_ranges_do_not(
     assert oracle.is_private(address) is private
 
 
-@given(spellings.private_literals)
+@given(addresses.private_literals)
 def test_generated_private_addresses_are_private_in_every_spelling(literal: Literal) -> None:
     assert all(oracle.is_private(address) for address in literal.dialled)
 
 
-@given(st.sampled_from(oracle.MODES), st.sets(st.builds(Origin, strategies.names)), st.booleans())
+@given(st.sampled_from(oracle.MODES), st.sets(st.builds(Origin, hosts.names)), st.booleans())
 def test_what_a_policy_opens(mode: oracle.Mode, listed: set[Origin], tls: bool) -> None:
     stranger = Origin("stranger.invalid", 8443)
     assert oracle.opens(mode, listed, stranger, tls=tls) is (mode == "all")
@@ -93,26 +95,26 @@ def test_what_a_policy_opens(mode: oracle.Mode, listed: set[Origin], tls: bool) 
         assert oracle.opens(mode, listed, neighbour, tls=tls) is (mode == "all")
 
 
-@given(strategies.entries)
+@given(hosts.entries)
 def test_generated_entries_name_what_they_were_built_from(entry: Entry) -> None:
     (parsed,) = Network.allow(hosts=[entry.text]).entries
     assert (parsed.host, parsed.port) == (entry.origin.host, entry.origin.port)
 
 
-@given(strategies.wrong_entries)
+@given(hosts.wrong_entries)
 def test_generated_wrong_entries_are_wrong(wrong: WrongEntry) -> None:
     with pytest.raises(InvalidHostEntry):
         Network.allow(hosts=[wrong.text])
 
 
-@given(strategies.long_name_entries, strategies.look_alikes)
+@given(hosts.long_name_entries, look_alikes.look_alikes)
 def test_a_look_alike_is_another_entry(entry: Entry, look_alike: LookAlike) -> None:
     other = look_alike.of(entry.origin.host)
     assume(other != entry.origin.host)
     assert not Network.allow(hosts=[entry.text]).reaches(f"{other}:{entry.origin.port}")
 
 
-@given(strategies.splits)
-def test_a_split_holds_both_hosts_or_only_the_other(split: strategies.Split) -> None:
+@given(urls.splits)
+def test_a_split_holds_both_hosts_or_only_the_other(split: urls.Split) -> None:
     url = split.url(listed="listed.test", other="other.test", path="/n")
     assert "other.test" in url.lower()

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 
-from conformance import strategies
 from conformance.bounds import BOUNDS
 from conformance.marks import needs, verifies
 from conformance.requirements import EXE_01, TMO_01
-from conformance.strategies import each
+from conformance.strategies import scripts
+from conformance.strategies.each import each
 from conformance.verdicts import HarnessError, NotRun, Violation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from conformance.probes.inside import Inside
-    from conformance.strategies import Script
+    from conformance.strategies.scripts import Script
 
 TIMED_OUT = 124
 
@@ -39,8 +39,8 @@ def _strayed(words: Sequence[str], text: str) -> list[str]:
 
 @verifies(EXE_01)
 @needs(opens=True)
-@given(script=strategies.scripts)
-@each("script", strategies.SCRIPTS)
+@given(script=scripts.scripts)
+@each("script", scripts.SCRIPTS)
 def test_a_command_gives_its_exit_code_and_both_streams(inside: Inside, script: Script) -> None:
     """A command returns its exit code and both streams; a failing one does not raise."""
     result = inside.narrowest().execute(script.text)

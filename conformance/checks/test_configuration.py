@@ -7,19 +7,20 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance import refusals, strategies
 from conformance.marks import verifies
 from conformance.oracle import MODES, Mode
 from conformance.probes.inside import describe
 from conformance.probes.watch import prove_watching
 from conformance.requirements import CFG_01, CFG_02, CFG_04, CFG_07
+from conformance.strategies import hosts
+from conformance.subject import refusals
 from conformance.verdicts import NotApplicable, NotRun, Violation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from conformance.lab.client import Lab
-    from conformance.targets import Target
+    from conformance.subject.targets import Target
 
 _LEVELS = ("none", "files", "full")
 _SOME_HOSTS = ("packages.example.org",)
@@ -65,10 +66,10 @@ def _networks(target: Target) -> list[dict[str, Any]]:
 @verifies(CFG_02)
 @given(
     pick=st.integers(0, len(MODES) - 1),
-    hosts=st.lists(strategies.entries, min_size=1, max_size=3),
+    hosts=st.lists(hosts.entries, min_size=1, max_size=3),
 )
 def test_an_undeclared_network_mode_is_refused(
-    target: Target, pick: int, hosts: list[strategies.Entry]
+    target: Target, pick: int, hosts: list[hosts.Entry]
 ) -> None:
     """The constructor refuses a network mode outside `supported_network`, whatever else it gets."""
     undeclared = [mode for mode in MODES if mode not in target.declared.network]

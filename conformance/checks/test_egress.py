@@ -9,19 +9,19 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from conformance import strategies
 from conformance.marks import needs, verifies
 from conformance.probes.inside import connections, describe, needs_of_lab
 from conformance.probes.places import DISCARD_PORT, Family, Place, destination, entry, port_at
 from conformance.requirements import EGR_01, EGR_02, EGR_10, EGR_11, EGR_14
+from conformance.strategies import hosts
 from conformance.verdicts import NotApplicable, Violation
 
 if TYPE_CHECKING:
-    from conformance.facade import Box
     from conformance.lab.client import Lab
     from conformance.lab.sites import Certificate, Site
     from conformance.probes.clients import Scheme
     from conformance.probes.inside import Inside
+    from conformance.subject.facade import Box
 
 families: st.SearchStrategy[Family] = st.sampled_from((4, 6))
 
@@ -79,7 +79,7 @@ def test_no_tcp_connection_leaves_without_a_network(
 
 @verifies(EGR_02)
 @needs(opens=True, network="none")
-@given(place=places(53, 443, 123, 5005), label=strategies.plain_labels)
+@given(place=places(53, 443, 123, 5005), label=hosts.plain_labels)
 @example(place=Place(4, by_name=True, port=53), label="data")
 def test_no_datagram_and_no_question_leaves_without_a_network(
     inside: Inside, lab: Lab, place: Place, label: str

@@ -16,7 +16,7 @@ from sandboxes.contract import SandboxCallbackContext, SandboxHook, SandboxStart
 
 if TYPE_CHECKING:
     from conformance.lab.client import Lab
-    from conformance.targets import Target
+    from conformance.subject.targets import Target
     from sandboxes.contract import RunningSandbox
 
 # What happened to a hook, by the token that it was constructed with: a hook keeps no

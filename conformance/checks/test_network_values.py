@@ -8,24 +8,25 @@ from typing import TYPE_CHECKING
 from hypothesis import example, given, reject
 from hypothesis import strategies as st
 
-from conformance import oracle, strategies
+from conformance import oracle
 from conformance.marks import verifies
 from conformance.oracle import Origin
 from conformance.requirements import NET_02, NET_05, NET_08
-from conformance.strategies import each
+from conformance.strategies import hosts, look_alikes
+from conformance.strategies.each import each
 from conformance.verdicts import Violation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from conformance.strategies import Entry, WrongEntry
-    from conformance.targets import Target
+    from conformance.strategies.hosts import Entry, WrongEntry
+    from conformance.subject.targets import Target
     from sandboxes.contract import Network
 
 
 @verifies(NET_02)
-@given(entry=strategies.entries)
-@each("entry", strategies.ENTRIES)
+@given(entry=hosts.entries)
+@each("entry", hosts.ENTRIES)
 def test_a_host_with_an_optional_port_is_an_entry(target: Target, entry: Entry) -> None:
     """A host name or IP address, with an optional port, is accepted."""
     try:
@@ -38,7 +39,7 @@ def test_a_host_with_an_optional_port_is_an_entry(target: Target, entry: Entry) 
 
 
 @verifies(NET_02)
-@given(wrong=strategies.wrong_entries, others=st.lists(strategies.entries, max_size=2))
+@given(wrong=hosts.wrong_entries, others=st.lists(hosts.entries, max_size=2))
 def test_a_scheme_a_path_or_a_wildcard_is_no_entry(
     target: Target, wrong: WrongEntry, others: list[Entry]
 ) -> None:
@@ -63,11 +64,11 @@ def _allow(target: Target, entries: Sequence[Entry]) -> Network:
 
 @verifies(NET_05)
 @given(
-    listed=st.lists(strategies.entries, min_size=1, max_size=3),
-    port=strategies.ports,
-    stranger=strategies.entries,
+    listed=st.lists(hosts.entries, min_size=1, max_size=3),
+    port=hosts.ports,
+    stranger=hosts.entries,
 )
-@example(listed=list(strategies.MIXED_ENTRIES), port=80, stranger=strategies.ENTRIES[0])
+@example(listed=list(hosts.MIXED_ENTRIES), port=80, stranger=hosts.ENTRIES[0])
 def test_reaches_is_none_never_all_always_allow_what_is_listed(
     target: Target, listed: list[Entry], port: int, stranger: Entry
 ) -> None:
@@ -93,16 +94,16 @@ def test_reaches_is_none_never_all_always_allow_what_is_listed(
 
 @verifies(NET_08)
 @given(
-    entries=st.lists(strategies.long_name_entries, min_size=1, max_size=3),
-    word=strategies.plain_labels,
+    entries=st.lists(hosts.long_name_entries, min_size=1, max_size=3),
+    word=hosts.plain_labels,
 )
-@example(entries=list(strategies.MIXED_ENTRIES), word="evil")
+@example(entries=list(hosts.MIXED_ENTRIES), word="evil")
 def test_no_entry_reaches_a_look_alike(target: Target, entries: list[Entry], word: str) -> None:
     """No entry reaches a host that only contains, begins or ends with it."""
     network = _allow(target, entries)
     listed = {entry.origin for entry in entries}
-    look_alikes = strategies.look_alikes_with(word)
-    for origin, look_alike in itertools.product(sorted(listed), look_alikes):
+    others = look_alikes.look_alikes_with(word)
+    for origin, look_alike in itertools.product(sorted(listed), others):
         other = Origin(look_alike.of(origin.host), origin.port)
         if other in listed:
             continue

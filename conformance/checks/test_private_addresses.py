@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 from hypothesis import given
 
-from conformance import spellings
 from conformance.marks import needs, verifies
 from conformance.probes.inside import connections, needs_of_lab
 from conformance.probes.places import destination, entry
 from conformance.requirements import EGR_16
-from conformance.strategies import each
+from conformance.strategies import addresses
+from conformance.strategies.each import each
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conformance.facade import Box
     from conformance.lab.client import Lab
     from conformance.lab.sites import Site
     from conformance.probes.clients import Scheme
     from conformance.probes.inside import Attempt, Inside
+    from conformance.subject.facade import Box
 
 Mode = Literal["allow", "all"]
 
@@ -91,10 +91,10 @@ def _entries(*hosts: str) -> list[str]:
 @needs(opens=True)
 @both_modes
 @pytest.mark.usefixtures("alone")
-@given(literal=spellings.private_literals)
-@each("literal", spellings.LITERALS)
+@given(literal=addresses.private_literals)
+@each("literal", addresses.LITERALS)
 def test_a_private_address_stays_refused(
-    inside: Inside, lab: Lab, mode: Mode, literal: spellings.Literal
+    inside: Inside, lab: Lab, mode: Mode, literal: addresses.Literal
 ) -> None:
     """A private address is refused in every spelling, even listed or under all()."""
     _controls(inside, lab, mode)
@@ -107,10 +107,10 @@ def test_a_private_address_stays_refused(
 @needs(opens=True)
 @both_modes
 @pytest.mark.usefixtures("alone")
-@given(literal=spellings.private_literals)
-@each("literal", [literal for literal in spellings.LITERALS if literal.is_address])
+@given(literal=addresses.private_literals)
+@each("literal", [literal for literal in addresses.LITERALS if literal.is_address])
 def test_a_name_of_a_private_address_stays_refused(
-    inside: Inside, lab: Lab, mode: Mode, literal: spellings.Literal
+    inside: Inside, lab: Lab, mode: Mode, literal: addresses.Literal
 ) -> None:
     """A name that resolves to a private address is refused, even listed or under all()."""
     _controls(inside, lab, mode)
@@ -122,8 +122,8 @@ def test_a_name_of_a_private_address_stays_refused(
 @verifies(EGR_16)
 @needs(opens=True)
 @both_modes
-@given(spelling=spellings.loopback_hosts)
-@each("spelling", spellings.LOOPBACK_HOSTS)
+@given(spelling=addresses.loopback_hosts)
+@each("spelling", addresses.LOOPBACK_HOSTS)
 def test_a_loopback_address_stays_refused(
     inside: Inside, lab: Lab, mode: Mode, spelling: str
 ) -> None:

@@ -8,18 +8,19 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from conformance import strategies
 from conformance.marks import needs, verifies
 from conformance.probes.inside import connections, needs_of_lab
 from conformance.probes.places import Family, Place, destination, entry, port_at
 from conformance.requirements import EGR_12
-from conformance.strategies import each
+from conformance.strategies import look_alikes, urls
+from conformance.strategies.each import each
 
 if TYPE_CHECKING:
-    from conformance.facade import Box
     from conformance.lab.client import Lab
     from conformance.probes.inside import Inside
-    from conformance.strategies import LookAlike, NearAddress, Split
+    from conformance.strategies.look_alikes import LookAlike, NearAddress
+    from conformance.strategies.urls import Split
+    from conformance.subject.facade import Box
 
 families: st.SearchStrategy[Family] = st.sampled_from((4, 6))
 places = st.builds(
@@ -126,8 +127,8 @@ def test_another_session_adds_no_host(inside: Inside, lab: Lab) -> None:
 
 @verifies(EGR_12)
 @needs(opens=True, network="allow")
-@given(look_alike=strategies.look_alikes)
-@each("look_alike", strategies.LOOK_ALIKES)
+@given(look_alike=look_alikes.look_alikes)
+@each("look_alike", look_alikes.LOOK_ALIKES)
 def test_a_look_alike_of_a_listed_host_is_refused(
     inside: Inside, lab: Lab, look_alike: LookAlike
 ) -> None:
@@ -151,8 +152,8 @@ def test_a_look_alike_of_a_listed_host_is_refused(
 @verifies(EGR_12)
 @needs(opens=True, network="allow")
 @pytest.mark.usefixtures("alone")
-@given(near=strategies.near_addresses)
-@each("near", strategies.NEAR_ADDRESSES)
+@given(near=look_alikes.near_addresses)
+@each("near", look_alikes.NEAR_ADDRESSES)
 def test_a_neighbour_of_a_listed_address_is_refused(
     inside: Inside, lab: Lab, near: NearAddress
 ) -> None:
@@ -178,8 +179,8 @@ def test_a_neighbour_of_a_listed_address_is_refused(
 
 @verifies(EGR_12)
 @needs(opens=True, network="allow")
-@given(split=strategies.splits)
-@each("split", strategies.SPLITS)
+@given(split=urls.splits)
+@each("split", urls.SPLITS)
 def test_a_url_that_parsers_read_differently_reaches_no_other_host(
     inside: Inside, lab: Lab, split: Split
 ) -> None:

@@ -19,11 +19,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from conformance.foreground import terminal_lent
 from conformance.lab.ending import Ending
 from conformance.lab.environment import scrubbed
 from conformance.lab.errors import LabUnavailable
 from conformance.lab.plan import Plan
+from conformance.run.foreground import terminal_lent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

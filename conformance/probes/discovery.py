@@ -14,8 +14,8 @@ from conformance.verdicts import NotRun
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from conformance.facade import Box
     from conformance.probes.clients import Client
+    from conformance.subject.facade import Box
 
 _SECONDS = 8.0
 _END = "echo end=$((40 + 2))"

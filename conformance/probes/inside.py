@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from conformance.facade import Box
     from conformance.lab.client import Lab
     from conformance.lab.journal import Sighting
     from conformance.lab.sites import Site
     from conformance.oracle import Mode
-    from conformance.targets import Target
+    from conformance.subject.facade import Box
+    from conformance.subject.targets import Target
 
 # Kept for the whole run: what a client can do does not change between checks.
 _found: dict[tuple[str, Mode], tuple[Client, ...]] = {}

@@ -6,17 +6,17 @@ import shlex
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from conformance.progress import CheckResult
 from conformance.report.subject import Facts
 from conformance.requirements import ALL
+from conformance.run.progress import CheckResult
 from conformance.verdicts import Outcome, Verdict, combine, outcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from conformance.plan import Plan
-    from conformance.progress import Records
     from conformance.requirements import Level, Requirement
+    from conformance.run.plan import Plan
+    from conformance.run.progress import Records
 
 PLANNED = "planned: no check proves it yet"
 

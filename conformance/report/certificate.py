@@ -14,9 +14,9 @@ import conformance
 from conformance.report.assembly import assemble, headline
 
 if TYPE_CHECKING:
-    from conformance.plan import Plan
-    from conformance.progress import Records
     from conformance.report.assembly import RequirementResult, SubjectReport
+    from conformance.run.plan import Plan
+    from conformance.run.progress import Records
 
 SCHEMA_VERSION = "1"
 

@@ -11,7 +11,7 @@ from conformance.secrecy import names_a_secret
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from conformance.targets import Target
+    from conformance.subject.targets import Target
 
 HIDDEN = "(hidden)"
 """Stands for the value of an option whose name speaks of a credential."""

@@ -10,9 +10,9 @@ from conformance.report.subject import posture
 from conformance.verdicts import Outcome, Verdict
 
 if TYPE_CHECKING:
-    from conformance.plan import Plan
-    from conformance.progress import CheckResult, Records
     from conformance.report.assembly import RequirementResult, SubjectReport
+    from conformance.run.plan import Plan
+    from conformance.run.progress import CheckResult, Records
 
 WIDTH = 80
 _BROKEN = (Verdict.FAIL, Verdict.WARN, Verdict.ERROR)

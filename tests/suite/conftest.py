@@ -19,8 +19,8 @@ SUBJECTS = Path(__file__).with_name("subjects.py")
 SUPERVISE = """
 import sys
 from pathlib import Path
-from conformance.plan import Plan
-from conformance.supervise import Supervisor
+from conformance.run.plan import Plan
+from conformance.run.supervise import Supervisor
 text, checks, silence = sys.argv[1:]
 sys.exit(Supervisor(Plan.from_json(text), Path(checks), float(silence)).run())
 """
@@ -71,7 +71,7 @@ class Runner:
         **changes: Any,
     ) -> Finished:
         """Carry out a plan on other checks than the packaged ones, without a lab."""
-        from conformance.plan import Plan
+        from conformance.run.plan import Plan
 
         place = self.folder / "checks"
         place.mkdir(exist_ok=True)

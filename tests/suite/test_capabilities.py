@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.capabilities import require
-from conformance.targets import Target
+from conformance.subject.capabilities import require
+from conformance.subject.targets import Target
 from conformance.verdicts import Declined, HarnessError, NotApplicable, NotRun
 from sandboxes.contract import BINDING_TYPES
 from sandboxes.no_sandbox import NoSandbox

@@ -7,11 +7,11 @@ import jsonschema
 import pytest
 
 import conformance
-from conformance.plan import Plan
-from conformance.progress import CheckResult, Records
 from conformance.report.certificate import certificate, digest, schema, to_text
 from conformance.report.subject import describe
 from conformance.requirements import ALL
+from conformance.run.plan import Plan
+from conformance.run.progress import CheckResult, Records
 from tests.suite.subjects import Echo
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conformance import examples
 from conformance.bounds import Bounds
-from conformance.examples import counted, failing_example
-from conformance.laboratory import Laboratory
-from conformance.progress import CheckResult, Progress
+from conformance.run import examples
+from conformance.run.examples import counted, failing_example
+from conformance.run.laboratory import Laboratory
+from conformance.run.progress import CheckResult, Progress
 from conformance.verdicts import HarnessError, Violation
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance import blame, facade
 from conformance.bounds import Bounds
-from conformance.loop import LoopThread
-from conformance.targets import Surroundings, Target
+from conformance.subject import blame, facade
+from conformance.subject.loop import LoopThread
+from conformance.subject.targets import Surroundings, Target
 from conformance.verdicts import NotApplicable, Violation
 from sandboxes.contract import Network
 from sandboxes.no_sandbox import NoSandbox

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.loading import TargetError, known_names, load, make_importable
-from conformance.targets import Target
+from conformance.subject.loading import TargetError, known_names, load, make_importable
+from conformance.subject.targets import Target
 from sandboxes.no_sandbox import NoSandbox
 from tests.suite import subjects
 from tests.suite.conftest import SUBJECTS, subject

@@ -65,7 +65,7 @@ def test_an_emptied_temporary_folder_takes_no_records_along(
 
 def test_an_error_that_cannot_be_shown_is_still_the_subjects(runner: Runner) -> None:
     checks = """
-    from conformance.blame import blame
+    from conformance.subject.blame import blame
 
     class Mute(Exception):
         def __str__(self):

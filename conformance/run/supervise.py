@@ -1,6 +1,6 @@
 """Runs the test process and outlives it: a subject that takes it down has failed a check.
 
-Started inside of the laboratory as `python -m conformance.supervise DESCRIPTOR`.
+Started inside of the laboratory as `python -m conformance.run.supervise DESCRIPTOR`.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from typing import TYPE_CHECKING
 
 import conformance
 from conformance.bounds import BOUNDS
-from conformance.foreground import terminal_lent
-from conformance.plan import NO_LAB, Plan
-from conformance.progress import CheckResult, Progress
 from conformance.report.assembly import assemble
 from conformance.report.certificate import certificate, to_text
 from conformance.report.terminal import summarize
-from conformance.unnamed import Unnamed
+from conformance.run.foreground import terminal_lent
+from conformance.run.plan import NO_LAB, Plan
+from conformance.run.progress import CheckResult, Progress
+from conformance.run.unnamed import Unnamed
 from conformance.verdicts import Outcome, Verdict
 
 if TYPE_CHECKING:
     from types import FrameType
 
-    from conformance.progress import Records
+    from conformance.run.progress import Records
 
 CHECKS = Path(conformance.__file__).parent / "checks"
 MAX_RESTARTS = 40
@@ -212,7 +212,7 @@ def _pytest(plan: Plan, path: str, checks: Path) -> list[str]:
         "-P",
         "-m",
         "pytest",
-        f"--config-file={CHECKS.parent / 'inner.ini'}",
+        f"--config-file={Path(__file__).with_name('inner.ini')}",
         f"--rootdir={checks}",
         "--noconftest",
         "-p",

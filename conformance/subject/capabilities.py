@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from conformance.blame import shown
 from conformance.requirements import CFG_02, CFG_03, CFG_04
+from conformance.subject.blame import shown
 from conformance.verdicts import Declined, HarnessError, NotApplicable, NotRun
 from sandboxes.contract import (
     ACCESS_LEVELS,
@@ -23,7 +23,7 @@ from sandboxes.contract import (
 if TYPE_CHECKING:
     from conformance.marks import Needs
     from conformance.requirements import Requirement
-    from conformance.targets import Target
+    from conformance.subject.targets import Target
 
 _FACTS = {
     "opens": ("opens", "opens nothing"),

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance import arguments
-from conformance.plan import Plan
+from conformance.run import arguments
+from conformance.run.plan import Plan
 from conformance.secrecy import names_a_secret
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _launch(plan: Plan, seen: list[int]) -> int:
         sheet.write(plan.to_json().encode())
         sheet.flush()
         sheet.seek(0)
-        command = [sys.executable, "-P", "-m", "conformance.supervise", str(sheet.fileno())]
+        command = [sys.executable, "-P", "-m", "conformance.run.supervise", str(sheet.fileno())]
         results = [fd for fd in (plan.certificate_fd, plan.junit_fd) if fd is not None]
         if plan.lab == "off":
             return _without_lab(command, [sheet.fileno(), *results])

@@ -75,7 +75,7 @@ def constructor_options(items: list[str]) -> dict[str, Any]:
     Raises:
         pytest.UsageError: One is not of that form, or its keyword is the checks' own.
     """
-    from conformance.targets import RESERVED
+    from conformance.subject.targets import RESERVED
 
     options: dict[str, Any] = {}
     for item in items:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from conformance.laboratory import Laboratory
-    from conformance.progress import CheckResult, Progress
+    from conformance.run.laboratory import Laboratory
+    from conformance.run.progress import CheckResult, Progress
 
 MAX_EXAMPLES = {"quick": 8, "standard": 25, "thorough": 200}
 

@@ -8,11 +8,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from conformance import facade
-from conformance.blame import blame, shown
-from conformance.declarations import Declared, parameters
-from conformance.loading import TargetError
-from conformance.loop import LoopThread
+from conformance.subject import facade
+from conformance.subject.blame import blame, shown
+from conformance.subject.declarations import Declared, parameters
+from conformance.subject.loading import TargetError
+from conformance.subject.loop import LoopThread
 from conformance.verdicts import NotApplicable, Violation
 from sandboxes.contract import OpenRequest
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from conformance.facade import Box
+    from conformance.subject.facade import Box
     from sandboxes.contract import Network, RunningSandbox, Sandbox
     from sandboxes.session import Session
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conformance.blame import blamed, shown
-from conformance.examples import failing_example
+from conformance.run.examples import failing_example
+from conformance.subject.blame import blamed, shown
 from conformance.verdicts import (
     Declined,
     HarnessError,
@@ -16,7 +16,7 @@ from conformance.verdicts import (
 )
 
 if TYPE_CHECKING:
-    from conformance.progress import CheckResult
+    from conformance.run.progress import CheckResult
 
 _REASONED = {
     NotApplicable: Verdict.NOT_APPLICABLE,

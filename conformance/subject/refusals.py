@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.bounds import BOUNDS
 from conformance.lab.census import Census
-from conformance.loading import load
 from conformance.probes.watch import Watch
+from conformance.subject.loading import load
 from conformance.verdicts import Violation
 from sandboxes.contract import (
     ACCESS_LEVELS,
@@ -29,7 +29,7 @@ from sandboxes.contract import (
 )
 
 if TYPE_CHECKING:
-    from conformance.targets import Target
+    from conformance.subject.targets import Target
     from sandboxes.contract import Sandbox
 
 # Threads and open files of what is imported for the first time are no trace.
@@ -89,7 +89,7 @@ def watched(target: Target) -> list[Refusal]:
         work = [str(report), target.name, json.dumps(target.options), json.dumps(sys.path)]
         try:
             done = subprocess.run(
-                [sys.executable, "-m", "conformance.refusals", *work],
+                [sys.executable, "-m", "conformance.subject.refusals", *work],
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 timeout=BOUNDS.open,

@@ -8,8 +8,8 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-from conformance.blame import blame, shown
 from conformance.bounds import BOUNDS
+from conformance.subject.blame import blame, shown
 from conformance.verdicts import NotApplicable, Violation
 from sandboxes.contract import RunningSandbox, SandboxExecutionResult
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
     from typing import Any
 
-    from conformance.loop import LoopThread, Outcome
+    from conformance.subject.loop import LoopThread, Outcome
     from sandboxes.contract import OpenRequest, Sandbox
     from sandboxes.session import Session
 

@@ -10,7 +10,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from conformance.blame import shown
+from conformance.subject.blame import shown
 from sandboxes.contract import ACCESS_LEVELS, BINDING_TYPES, Sandbox
 
 if TYPE_CHECKING:

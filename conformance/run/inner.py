@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance import fixtures
-from conformance.blame import forget
-from conformance.capabilities import require
-from conformance.collection import Collection
-from conformance.examples import counted, load_profile
-from conformance.laboratory import Laboratory
-from conformance.levels import gates
-from conformance.loading import TargetError, load, make_importable
-from conformance.plan import NO_LAB, Plan
-from conformance.progress import CheckResult, Progress
 from conformance.report.subject import describe
 from conformance.report.terminal import failure_text, summarize
-from conformance.result import SKIPS, judge
-from conformance.stash import RESULT, RUN, Run, requirements_of, subject_of
-from conformance.targets import Target
+from conformance.run import fixtures
+from conformance.run.collection import Collection
+from conformance.run.examples import counted, load_profile
+from conformance.run.laboratory import Laboratory
+from conformance.run.levels import gates
+from conformance.run.plan import NO_LAB, Plan
+from conformance.run.progress import CheckResult, Progress
+from conformance.run.result import SKIPS, judge
+from conformance.run.stash import RESULT, RUN, Run, requirements_of, subject_of
+from conformance.subject.blame import forget
+from conformance.subject.capabilities import require
+from conformance.subject.loading import TargetError, load, make_importable
+from conformance.subject.targets import Target
 from conformance.verdicts import Hang, HarnessError, NotRun, Verdict
 
 if TYPE_CHECKING:

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.stash import RUN
+from conformance.run.stash import RUN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from conformance.lab.client import Lab
     from conformance.probes.inside import Inside
-    from conformance.targets import Target
+    from conformance.subject.targets import Target
 
 
 @pytest.fixture(scope="session")

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.requirements import ALL
-from conformance.stash import RUN, requirements_of, subject_of
+from conformance.run.stash import RUN, requirements_of, subject_of
 
 if TYPE_CHECKING:
-    from conformance.plan import Plan
-    from conformance.stash import Run
+    from conformance.run.plan import Plan
+    from conformance.run.stash import Run
 
 
 class Collection:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.progress import CheckResult
+from conformance.run.progress import CheckResult
 
 if TYPE_CHECKING:
-    from conformance.laboratory import Laboratory
-    from conformance.plan import Plan
-    from conformance.progress import Progress
-    from conformance.targets import Target
+    from conformance.run.laboratory import Laboratory
+    from conformance.run.plan import Plan
+    from conformance.run.progress import Progress
+    from conformance.subject.targets import Target
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ import os
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from conformance.targets import Surroundings
+from conformance.subject.targets import Surroundings
 from conformance.verdicts import HarnessError, NotRun
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""One run: from the options of `pytest` to the verdict of each check."""
