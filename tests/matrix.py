@@ -2,46 +2,44 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
 import inspect
 import json
 import os
+import pkgutil
 import re
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import faulty
+import honest
+
+from conformance.requirements import ALL
 from sandboxes.contract import Sandbox
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from types import ModuleType
+
     from conformance.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
 FULL = "KILL_MATRIX_FULL"
-"""Set this variable to run each fault through every check, whatever its area."""
+"""Set this variable to hold each fault against every requirement that has a check."""
 
-# Each area of faults, with the requirements that a fault of that area could touch.
-_RUNNING = "CFG,EGR-01,EGR-10,EXE,TMO,HOK"
-SCOPES = {
-    "faulty.configuration": "CFG,NET,EGR-01,EGR-02,EGR-10,EXE,HOK",
-    "faulty.network_values": "CFG,NET,EGR-10,EGR-14",
-    "faulty.egress": "CFG,EGR,EXE,HOK",
-    "faulty.egress_lists": "EGR",
-    "faulty.egress_state": "EGR",
-    "faulty.commands": _RUNNING,
-    "faulty.timeouts": "CFG,EXE,TMO,HOK",  # clients that are let run would take minutes
-    "faulty.hooks": _RUNNING,
-}
-FAULTY = tuple(SCOPES)
-HONEST = ("honest.local_process", "honest.own_client", "honest.manners")
-UNSHOWN = ("honest.unshown",)
-_SECONDS = 1200
+SLICES = 8
+"""Without it: against those that it breaks, and one in so many of the others."""
+
+_MOST_SUBJECTS = 10
+_SECONDS = 1500
 # Several checks of a subject only wait, so more workers than processors pay.
-_WORKERS = 3
+_RUNS_AT_ONCE = 2
+_WORKERS = 2
 
 
 @dataclass(frozen=True)
@@ -69,23 +67,72 @@ class Subject:
         return found
 
 
-def subjects(*modules: str) -> list[Subject]:
-    """Every sandbox class that these modules define, in their order."""
+def subjects(package: ModuleType) -> list[Subject]:
+    """Every sandbox class that the modules of a package define."""
+    modules = [
+        importlib.import_module(f"{package.__name__}.{module.name}")
+        for module in pkgutil.iter_modules(package.__path__)
+    ]
     return [
-        Subject(module, value)
+        Subject(module.__name__, value)
         for module in modules
-        for name, value in vars(importlib.import_module(module)).items()
+        for name, value in vars(module).items()
         if inspect.isclass(value)
         and issubclass(value, Sandbox)
-        and value.__module__ == module
+        and value.__module__ == module.__name__
         and not name.startswith("_")
         and not inspect.isabstract(value)
     ]
 
 
+FAULTY = subjects(faulty)
+HONEST = subjects(honest)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Subjects that are judged in one run.
+
+    Attributes:
+        subjects: The sandboxes.
+        scope: The ids that they are held against; empty for all that have a check.
+    """
+
+    subjects: tuple[Subject, ...]
+    scope: tuple[str, ...] = ()
+
+
+def groups(checked: Sequence[str]) -> list[Group]:
+    """Put faults with the same primary together, and the honest ones.
+
+    What one fault breaks, the others of its group might break as well, so all of that is
+    in the group's scope; and so is a slice of the other ids, for each group another one.
+
+    Args:
+        checked: The ids that have a check, in the ledger's order.
+    """
+    found = [Group(tuple(part)) for part in _parts(HONEST)]
+    for place, primary in enumerate(ALL.values()):
+        same = [subject for subject in FAULTY if subject.primary is primary]
+        for part in _parts(same):
+            broken = {one.id for subject in part for one in subject.breaks}
+            kept = [
+                name
+                for number, name in enumerate(checked)
+                if name in broken or (number + place) % SLICES == 0
+            ]
+            found.append(Group(tuple(part), () if os.environ.get(FULL) else tuple(kept)))
+    return found
+
+
+def _parts(members: Sequence[Subject]) -> Iterable[Sequence[Subject]]:
+    for first in range(0, len(members), _MOST_SUBJECTS):
+        yield members[first : first + _MOST_SUBJECTS]
+
+
 @dataclass(frozen=True)
 class Judged:
-    """What one run said of the sandboxes of a module.
+    """What one run said of the sandboxes of a group.
 
     Attributes:
         certificates: By the name of the subject.
@@ -105,12 +152,28 @@ class Judged:
         }
 
 
-@functools.cache
-def judged(module: str) -> Judged:
-    """Run the whole suite against each sandbox of a module, once."""
-    names = [f"--sandbox={subject.name}" for subject in subjects(module)]
-    if module in SCOPES and not os.environ.get(FULL):
-        names.append(f"--requirement={SCOPES[module]}")
+class Matrix:
+    """The runs, a few at a time; each begins when it is first wanted."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(_RUNS_AT_ONCE)
+        self._runs: dict[Group, Future[Judged]] = {}
+
+    def begin(self, group: Group) -> Future[Judged]:
+        """Have a group judged, once."""
+        if group not in self._runs:
+            self._runs[group] = self._pool.submit(_judge, group)
+        return self._runs[group]
+
+    def close(self) -> None:
+        """Begin no more runs, and wait for those that were begun."""
+        self._pool.shutdown(cancel_futures=True)
+
+
+def _judge(group: Group) -> Judged:
+    names = [f"--sandbox={subject.name}" for subject in group.subjects]
+    if group.scope:
+        names.append(f"--requirement={','.join(group.scope)}")
     environ = {**os.environ, "PYTHONPATH": str(ROOT / "fixtures")}
     environ.pop("PYTEST_ADDOPTS", None)
     with tempfile.TemporaryDirectory() as folder:

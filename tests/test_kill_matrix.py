@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
+from conformance.requirements import ALL
 from conformance.verdicts import Verdict
 from tests import matrix
-from tests.matrix import FAULTY, HONEST, UNSHOWN, Subject
+from tests.matrix import FAULTY, HONEST, Subject
+from tests.test_traceability import ids_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from tests.matrix import Group, Judged
+
+    Judge = Callable[[Subject], Judged]
 
 pytestmark = pytest.mark.faults
 
@@ -16,21 +27,33 @@ FINE = {Verdict.PASS.value, Verdict.DECLINED.value, Verdict.NOT_APPLICABLE.value
 # Advice that an honest sandbox may leave, by its name.
 ADVICE = {"OpensListedPrivateHosts": {"EGR-16"}}
 
-# What cannot be shown of a right sandbox, by its name.
+# What cannot be shown of a right sandbox, by its name: such a one gets no certificate.
 NOT_RUN = {"HasNoClients": {"EGR-01", "EGR-02"}}
 
 
-def each(*modules: str) -> pytest.MarkDecorator:
-    """Make a test for each sandbox; those of a module share one run, and so one worker."""
-    return pytest.mark.parametrize(
-        "subject",
-        [
-            pytest.param(
-                subject, id=subject.cls.__name__, marks=pytest.mark.xdist_group(subject.module)
-            )
-            for subject in matrix.subjects(*modules)
-        ],
-    )
+@pytest.fixture(scope="session")
+def plan(checks: dict[str, Callable[..., None]]) -> list[Group]:
+    checked = set().union(*map(ids_of, checks.values()))
+    return matrix.groups([name for name in ALL if name in checked])
+
+
+@pytest.fixture(scope="session")
+def judged(request: pytest.FixtureRequest, plan: list[Group]) -> Iterator[Judge]:
+    """Give the verdicts of a subject; the runs that are wanted go on side by side."""
+    group_of = {subject: group for group in plan for subject in group.subjects}
+    runs = matrix.Matrix()
+    for item in request.session.items:
+        wanted = getattr(item, "callspec", None)
+        if wanted is not None and "subject" in wanted.params:
+            runs.begin(group_of[wanted.params["subject"]])
+    yield lambda subject: runs.begin(group_of[subject]).result()
+    runs.close()
+
+
+def each(members: Sequence[Subject]) -> pytest.MarkDecorator:
+    """Make a test for each sandbox."""
+    cases = [pytest.param(subject, id=subject.cls.__name__) for subject in members]
+    return pytest.mark.parametrize("subject", cases)
 
 
 def in_order(verdict: str, message: str) -> bool:
@@ -39,13 +62,13 @@ def in_order(verdict: str, message: str) -> bool:
     Where a constructor takes what it does not declare, or commands do not show what they
     print, the requirement that this breaks is named, and others cannot be checked.
     """
-    named = message.endswith(("CFG-02", "EXE-01", "EXE-06"))
+    named = message.endswith(("CFG-02", "CFG-03", "CFG-04", "EXE-01", "EXE-06"))
     return verdict in FINE or (verdict == Verdict.NOT_RUN.value and named)
 
 
-@each(*FAULTY)
-def test_a_fault_breaks_exactly_what_it_says(subject: Subject) -> None:
-    verdicts = matrix.judged(subject.module).verdicts(subject)
+@each(FAULTY)
+def test_a_fault_breaks_exactly_what_it_says(subject: Subject, judged: Judge) -> None:
+    verdicts = judged(subject).verdicts(subject)
 
     broken = {name for name, (verdict, _) in verdicts.items() if verdict in BROKEN}
     assert broken == {requirement.id for requirement in subject.breaks}
@@ -54,27 +77,18 @@ def test_a_fault_breaks_exactly_what_it_says(subject: Subject) -> None:
     assert all(in_order(*found) for found in others.values()), others
 
 
-@each(*HONEST)
-def test_an_honest_oddity_is_certified(subject: Subject) -> None:
-    judged = matrix.judged(subject.module)
-    verdicts = judged.verdicts(subject)
+@each(HONEST)
+def test_an_honest_oddity_is_certified(subject: Subject, judged: Judge) -> None:
+    found, name = judged(subject), subject.cls.__name__
+    verdicts = found.verdicts(subject)
 
-    advised = {name for name, (verdict, _) in verdicts.items() if verdict == "warn"}
-    assert advised == ADVICE.get(subject.cls.__name__, set())
-    assert judged.certificates[subject.name]["outcome"] == "certified", verdicts
-
-
-@each(*UNSHOWN)
-def test_what_cannot_be_shown_is_not_run_and_gives_no_certificate(subject: Subject) -> None:
-    judged = matrix.judged(subject.module)
-    verdicts = judged.verdicts(subject)
-
-    not_run = {name for name, (verdict, _) in verdicts.items() if verdict == "not run"}
-    assert not_run == NOT_RUN[subject.cls.__name__]
-    assert judged.certificates[subject.name]["outcome"] == "partial", verdicts
+    odd = {name: verdict for name, (verdict, _) in verdicts.items() if verdict not in FINE}
+    advised = dict.fromkeys(ADVICE.get(name, set()), Verdict.WARN.value)
+    assert odd == advised | dict.fromkeys(NOT_RUN.get(name, set()), Verdict.NOT_RUN.value)
+    outcome = "partial" if name in NOT_RUN else "certified"
+    assert found.certificates[subject.name]["outcome"] == outcome, verdicts
 
 
-@pytest.mark.xdist_group("every")
-def test_every_check_is_failed_by_some_fault(packaged_checks: set[str]) -> None:
-    failed = set().union(*(matrix.judged(module).failed_checks for module in FAULTY))
+def test_every_check_is_failed_by_some_fault(packaged_checks: set[str], judged: Judge) -> None:
+    failed = set().union(*(judged(subject).failed_checks for subject in FAULTY))
     assert failed == packaged_checks
