@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from conformance.report.subject import Facts
-from conformance.requirements import ALL
+from conformance.requirements import ALL, covers
 from conformance.run.progress import CheckResult
 from conformance.verdicts import Outcome, Verdict, combine, outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from conformance.requirements import Level, Requirement
     from conformance.run.plan import Plan
@@ -55,13 +55,13 @@ class SubjectReport:
         subject: Its record.
         results: One entry for each requirement of the ledger, in its order.
         scope: The ids that the outcome is judged by.
-        default_scope: Whether that is every id that has a check.
+        selection: The ids and areas that were asked for; None for every id with a check.
     """
 
     subject: Mapping[str, Any]
     results: tuple[RequirementResult, ...]
     scope: frozenset[str] = field(default_factory=frozenset)
-    default_scope: bool = True
+    selection: Sequence[str] | None = None
 
     @property
     def name(self) -> str:
@@ -78,6 +78,15 @@ class SubjectReport:
         """What the run says of the subject as a whole."""
         return outcome(result.verdict for result in self.judged)
 
+    @property
+    def planned(self) -> int:
+        """How many requirements were asked for, if only by their area, and have no check."""
+        return sum(
+            result.message == PLANNED
+            and (self.selection is None or covers(self.selection, result.requirement.id))
+            for result in self.results
+        )
+
     def count(self, *verdicts: Verdict) -> int:
         """How many requirements of the scope have one of these verdicts."""
         return sum(result.verdict in verdicts for result in self.judged)
@@ -85,15 +94,22 @@ class SubjectReport:
 
 def assemble(plan: Plan, records: Records) -> list[SubjectReport]:
     """Give a report for each subject that was loaded."""
-    with_check = {name for check in records.checks.values() for name in check["ids"]}
-    scope = frozenset(with_check if plan.scope is None else plan.scope)
+    scope = _scope(plan, records)
     reports = []
     for name in plan.sandboxes:
         if name in records.subjects:
             subject = records.subjects[name]
             results = tuple(_result(entry, subject, plan, records) for entry in ALL.values())
-            reports.append(SubjectReport(subject, results, scope, plan.scope is None))
+            reports.append(SubjectReport(subject, results, scope, plan.scope))
     return reports
+
+
+def _scope(plan: Plan, records: Records) -> frozenset[str]:
+    checked = {name for check in records.checks.values() for name in check["ids"]}
+    if plan.scope is None:
+        return frozenset(checked)
+    named = {name for name in plan.scope if name in ALL}
+    return frozenset(named | {name for name in checked if covers(plan.scope, name)})
 
 
 def _result(
@@ -174,8 +190,8 @@ def tally(report: SubjectReport) -> str:
 def scope_text(report: SubjectReport) -> str:
     """What the outcome is judged by."""
     count = len(report.scope)
-    if report.default_scope:
+    if report.selection is None:
         return f"default ({count} ids)"
-    ids = [result.requirement.id for result in report.judged]
-    shown = ids if len(ids) <= 6 else [*ids[:5], "..."]
+    chosen = list(report.selection)
+    shown = chosen if len(chosen) <= 6 else [*chosen[:5], "..."]
     return f"{', '.join(shown)} ({count} {'id' if count == 1 else 'ids'})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING, Protocol
 
-from conformance.report.assembly import PLANNED, assemble, scope_text, tally
+from conformance.report.assembly import assemble, scope_text, tally
 from conformance.report.subject import posture
 from conformance.verdicts import Outcome, Verdict
 
@@ -77,9 +77,8 @@ class _Section:
         self._reasons()
         if verbose:
             self._passes()
-        planned = sum(result.message == PLANNED for result in report.results)
-        if planned and report.default_scope:
-            self._line(f"not run: {planned} planned requirements have no check yet")
+        if report.planned:
+            self._line(f"not run: {report.planned} planned requirements have no check yet")
 
     def _head(self) -> None:
         report = self._report

@@ -36,7 +36,7 @@ from conformance.requirements.requirement import Declares, Level, Requirement
 from conformance.requirements.tmo import *  # noqa: F403
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
 SOURCES: Mapping[str, str] = MappingProxyType(
     {
@@ -68,10 +68,13 @@ class UnknownRequirement(ValueError):
     """A selection names no requirement and no area."""
 
 
-def select(text: str) -> tuple[Requirement, ...]:
-    """Pick requirements by a comma-separated list of ids and areas, as `EGR-11,NET`.
+def select(text: str) -> tuple[str, ...]:
+    """Read a comma-separated selection of ids and areas, as `EGR-11,NET`.
 
-    Letter case does not matter; the result is in the order of the contract.
+    An area stands for those of its ids that have a check. Letter case does not matter.
+
+    Returns:
+        The ids and areas, each once, in the order of the contract.
 
     Raises:
         UnknownRequirement: An item is neither an id nor an area, or there is none.
@@ -89,7 +92,13 @@ def select(text: str) -> tuple[Requirement, ...]:
             raise UnknownRequirement(
                 f"there is no requirement {item}; {hint}areas: {', '.join(AREAS)}"
             )
-    return tuple(entry for entry in ALL.values() if entry.id in wanted or entry.area in wanted)
+    known = [name for area in AREAS for name in (area, *(n for n in ALL if n.startswith(area)))]
+    return tuple(name for name in known if name in wanted)
+
+
+def covers(selection: Collection[str], name: str) -> bool:
+    """Whether a selection names an id, or the area that it is of."""
+    return name in selection or name.partition("-")[0] in selection
 
 
 __all__ = [
@@ -100,6 +109,7 @@ __all__ = [
     "Level",
     "Requirement",
     "UnknownRequirement",
+    "covers",
     "select",
 ]
 __all__ += [entry.id.replace("-", "_") for entry in ALL.values()]

@@ -8,14 +8,11 @@ import os
 import shlex
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from conformance.requirements import UnknownRequirement, select
-
-if TYPE_CHECKING:
-    from conformance.requirements import Requirement
 
 # Options that the suite sets itself, or that could weaken or misplace a check. The
 # number tells how many values follow in the next argument.
@@ -98,8 +95,8 @@ def constructor_options(items: list[str]) -> dict[str, Any]:
     return options
 
 
-def scope(items: list[str] | None) -> tuple[Requirement, ...] | None:
-    """The requirements that were selected, or None for the default scope.
+def scope(items: list[str] | None) -> tuple[str, ...] | None:
+    """The ids and areas that were selected, or None for the default scope.
 
     Raises:
         pytest.UsageError: One does not exist.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.requirements import ALL
+from conformance.requirements import ALL, covers
 from conformance.run.stash import RUN, requirements_of, subject_of
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Collection:
 
 def in_scope(item: pytest.Item, plan: Plan) -> bool:
     """Whether a check proves one of the selected requirements."""
-    return plan.scope is None or bool(set(plan.scope) & set(requirements_of(item)))
+    return plan.scope is None or any(covers(plan.scope, name) for name in requirements_of(item))
 
 
 def _check_marks(item: pytest.Item) -> None:

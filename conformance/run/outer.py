@@ -74,7 +74,7 @@ def _plan(config: pytest.Config) -> Plan:
     return Plan(
         sandboxes=arguments.sandboxes(option.sandbox),
         options=options,
-        scope=None if scope is None else [requirement.id for requirement in scope],
+        scope=None if scope is None else list(scope),
         profile=option.conformance_profile,
         lab=option.lab,
         seed=secrets.randbelow(2**32) if seed is None else seed,

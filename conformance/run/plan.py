@@ -17,7 +17,7 @@ class Plan:
     Attributes:
         sandboxes: The `--sandbox` values, each once.
         options: Constructor keywords of the subjects.
-        scope: The ids that were selected; None for every id that has a check.
+        scope: The ids and areas that were selected; None for every id that has a check.
         profile: `quick`, `standard` or `thorough`.
         lab: The laboratory that was asked for.
         seed: Hypothesis' seed.

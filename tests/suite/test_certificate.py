@@ -134,6 +134,20 @@ def test_a_selected_scope_is_named_in_the_headline() -> None:
     assert content["outcome"] == "certified"
 
 
+def test_an_area_stands_for_its_ids_that_have_a_check() -> None:
+    content = certificate(plan(scope=["EGR"]), records("box"))
+    assert isinstance(content, dict)
+    assert content["scope"] == ["EGR-01", "EGR-02"]
+    assert "| scope: EGR (2 ids) |" in content["headline"]
+
+
+def test_an_id_that_has_no_check_leaves_its_run_partial() -> None:
+    content = certificate(plan(scope=["EGR-01", "PRC-01"]), records("box"))
+    assert isinstance(content, dict)
+    assert content["scope"] == ["EGR-01", "PRC-01"]
+    assert content["outcome"] == "partial"
+
+
 def test_the_line_to_reproduce_can_be_pasted_into_a_shell() -> None:
     content = certificate(plan(), records("box"))
     assert isinstance(content, dict)
