@@ -11,9 +11,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from sandboxes.contract import (
+    BackgroundProcessError,
+    Depends,
     EgressPolicy,
     GitHubBinding,
     HeaderBinding,
+    InvalidSessionInput,
     MissingExtra,
     MistralApiBinding,
     Network,
@@ -27,6 +30,9 @@ from sandboxes.contract import (
     SandboxExecutionResult,
     SandboxHook,
     SandboxStartError,
+    SessionFailed,
+    SessionInput,
+    SessionLimitReached,
     WorkspaceHeaderBindings,
 )
 
@@ -34,23 +40,39 @@ if TYPE_CHECKING:
     from sandboxes import experimental, pattern
     from sandboxes.agent import Agent
     from sandboxes.bashkit_sandbox import BashkitSandbox
+    from sandboxes.local_sandbox import DangerousLocalHostWarning, DangerousLocalSandbox
     from sandboxes.no_sandbox import NoSandbox
+    from sandboxes.replay import now, sleep
+    from sandboxes.runtime import local_runtime
     from sandboxes.session import Session
+    from sandboxes.session_options import Limits
 
 _LAZY = {
     "Agent": "sandboxes.agent",
     "BashkitSandbox": "sandboxes.bashkit_sandbox",
+    "DangerousLocalHostWarning": "sandboxes.local_sandbox",
+    "DangerousLocalSandbox": "sandboxes.local_sandbox",
+    "Limits": "sandboxes.session_options",
     "NoSandbox": "sandboxes.no_sandbox",
     "Session": "sandboxes.session",
+    "local_runtime": "sandboxes.runtime",
+    "now": "sandboxes.replay",
+    "sleep": "sandboxes.replay",
 }
 _LAZY_MODULES = ("experimental", "pattern")
 
 __all__ = [
     "Agent",
+    "BackgroundProcessError",
     "BashkitSandbox",
+    "DangerousLocalHostWarning",
+    "DangerousLocalSandbox",
+    "Depends",
     "EgressPolicy",
     "GitHubBinding",
     "HeaderBinding",
+    "InvalidSessionInput",
+    "Limits",
     "MissingExtra",
     "MistralApiBinding",
     "Network",
@@ -66,9 +88,15 @@ __all__ = [
     "SandboxHook",
     "SandboxStartError",
     "Session",
+    "SessionFailed",
+    "SessionInput",
+    "SessionLimitReached",
     "WorkspaceHeaderBindings",
     "experimental",
+    "local_runtime",
+    "now",
     "pattern",
+    "sleep",
 ]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import codecs
 import errno
 import posixpath
 import unicodedata
@@ -11,7 +10,8 @@ import uuid
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from sandboxes.contract import RunningSandbox, SandboxClosed, SandboxExecutionResult, messages
-from sandboxes.limits import check_command, check_limit
+from sandboxes.limits import TIMED_OUT, check_command, check_limit
+from sandboxes.output import decoded_both, with_notes
 from sandboxes.threads import in_thread
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-TIMED_OUT = 124
 _TIMEOUT_ERROR = "resource limit exceeded: execution timeout"
 # How long the interpreter may take to notice its own limit; a few of its commands,
 # such as a sort of megabytes, look at the clock only when they are done.
@@ -33,7 +32,6 @@ _CLOSE_SECONDS = 5.0
 # Interactive lifts this limit altogether, and then awk 'BEGIN{while(1);}' would turn
 # for the rest of the process's life; no loop of this length ends within a default limit.
 _MAX_LOOP_ITERATIONS = 100_000_000
-_PIECE = 65_536
 
 
 class _Work:
@@ -143,20 +141,15 @@ class BashkitRunning(RunningSandbox):
         for stream, cut in (("stdout", done.stdout_truncated), ("stderr", done.stderr_truncated)):
             if cut:
                 notes.append(f"sandbox: {stream} was cut off at 10 MiB; write it to a file")
-        return SandboxExecutionResult(done.exit_code, stdout, _with_notes(stderr, notes))
+        return SandboxExecutionResult(done.exit_code, stdout, with_notes(stderr, notes))
 
     def _timed_out(self, stdout: str, stderr: str, limit: float) -> SandboxExecutionResult:
         """The result of a command that ran into its limit."""
         note = f"sandbox: the command was ended at its limit of {limit:g} s"
-        return SandboxExecutionResult(TIMED_OUT, stdout, _with_notes(stderr, [note]))
+        return SandboxExecutionResult(TIMED_OUT, stdout, with_notes(stderr, [note]))
 
     async def _output(self, work: _Work) -> tuple[str, str]:
-        def decoded() -> tuple[str, str]:
-            return _decoded(stdout), _decoded(stderr)
-
-        stdout, stderr = bytes(work.stdout), bytes(work.stderr)
-        # A megabyte takes milliseconds, which are the event loop's.
-        return await in_thread(decoded) if len(stdout) + len(stderr) > _PIECE else decoded()
+        return await decoded_both(bytes(work.stdout), bytes(work.stderr))
 
     async def _stopped(self, work: _Work) -> None:
         """End a command, in a task that goes on where the caller is cancelled again."""
@@ -233,20 +226,6 @@ class BashkitRunning(RunningSandbox):
     async def inventory(self) -> Sequence[str]:
         """Name the folder on the host."""
         return (f"folder {self._folder}",) if self._folder.exists() else ()
-
-
-def _decoded(data: bytes) -> str:
-    # In pieces, because each holds the interpreter lock, and so the event loop.
-    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-    pieces = [decoder.decode(data[at : at + _PIECE]) for at in range(0, len(data), _PIECE)]
-    return "".join([*pieces, decoder.decode(b"", final=True)])
-
-
-def _with_notes(stderr: str, notes: Sequence[str]) -> str:
-    for note in notes:
-        separator = "" if not stderr or stderr.endswith("\n") else "\n"
-        stderr = f"{stderr}{separator}{note}\n"
-    return stderr
 
 
 def _replace(files: FileSystem, path: str, data: bytes) -> None:

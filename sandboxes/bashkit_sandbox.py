@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-import os
 from contextlib import asynccontextmanager
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sandboxes.bashkit_running import BashkitRunning
@@ -23,13 +23,11 @@ from sandboxes.contract import (
     messages,
 )
 from sandboxes.session_folder import SessionFolder, folder_name, unusable_id
-from sandboxes.threads import in_thread, to_the_end
+from sandboxes.threads import in_thread, made_or_undone, to_the_end
+from sandboxes.trust import check_trust
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
-    from pathlib import Path
-
-CA_VARIABLE = "SSL_CERT_FILE"
+    from collections.abc import AsyncIterator, Mapping, Sequence
 
 
 class BashkitSandbox(Sandbox):
@@ -62,6 +60,7 @@ class BashkitSandbox(Sandbox):
     supported_network: ClassVar[frozenset[NetworkMode]] = frozenset({"none", "all", "allow"})
     has_processes = False
     isolated = True
+    optional_packages: ClassVar[Mapping[str, str]] = MappingProxyType({"bashkit": "bashkit"})
     running_type: ClassVar[type[BashkitRunning]] = BashkitRunning
 
     def __init__(
@@ -76,20 +75,25 @@ class BashkitSandbox(Sandbox):
         super().__init__(network=network, hooks=hooks, access=access)
         fact = "" if instance_id is None else unusable_id(instance_id)
         if fact:
+            remedy = "pass a short name, such as 'build-1'"
             raise RefusedConfiguration(
-                f"{type(self).__name__}: instance_id {fact}; pass a short name, such as 'build-1'"
+                messages.unusable_option(type(self).__name__, "instance_id", fact, remedy)
             )
         if not isinstance(block_private_ips, bool):
             self._wrong("block_private_ips", block_private_ips, "pass True or False")
         self.instance_id = instance_id
         self.block_private_ips = block_private_ips
         self.blocks_private_addresses = block_private_ips
-        try:
-            importlib.import_module("bashkit")
-        except ImportError as error:
-            raise MissingExtra(
-                messages.missing_extra(type(self).__name__, "bashkit", "bashkit")
-            ) from error
+        self._check_packages()
+
+    def _check_packages(self) -> None:
+        for package, extra in self.optional_packages.items():
+            try:
+                importlib.import_module(package)
+            except ImportError as error:
+                raise MissingExtra(
+                    messages.missing_extra(type(self).__name__, package, extra)
+                ) from error
 
     @asynccontextmanager
     async def open(self, request: OpenRequest) -> AsyncIterator[RunningSandbox]:
@@ -100,7 +104,7 @@ class BashkitSandbox(Sandbox):
                 it, it is not our own, or `ca_bundle` is not what this process trusts.
         """
         name = self._folder_name(request.session_id)
-        self._check_trust(request.ca_bundle)
+        check_trust(type(self).__name__, request.ca_bundle)
         folder = await self._open_folder(name)
         running = None
         try:
@@ -117,26 +121,10 @@ class BashkitSandbox(Sandbox):
             )
         return folder_name("bashkit", (self.instance_id, session_id))
 
-    def _check_trust(self, ca_bundle: Path | None) -> None:
-        # The interpreter reads the process's environment when it builds its HTTP
-        # client; to set it here would change what everything else in the process trusts.
-        if ca_bundle is None:
-            return
-        trusted = os.environ.get(CA_VARIABLE)
-        if trusted is None or os.path.realpath(trusted) != os.path.realpath(ca_bundle):
-            raise SandboxStartError(
-                f"{type(self).__name__} trusts only what its process trusts, not {ca_bundle}; "
-                f"set {CA_VARIABLE} to it before the process starts"
-            )
-
     async def _open_folder(self, name: str) -> SessionFolder:
-        opening = in_thread(lambda: SessionFolder(name, self.running_type.subfolders))
-        try:
-            return await to_the_end(opening)
-        except asyncio.CancelledError:
-            if not opening.cancelled() and opening.exception() is None:
-                await to_the_end(in_thread(lambda: self._release(opening.result())))
-            raise
+        return await made_or_undone(
+            lambda: SessionFolder(name, self.running_type.subfolders), self._release
+        )
 
     async def _close(self, running: BashkitRunning | None, folder: SessionFolder) -> None:
         try:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 
+TIMED_OUT = 124
+"""The exit code of a command that ran into its limit."""
+
 LONGEST_SECONDS = 1e9
 """About 30 years; longer limits do not fit into every clock, and mean the same."""
 

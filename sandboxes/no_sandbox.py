@@ -12,6 +12,7 @@ from sandboxes.contract import (
     Sandbox,
     SandboxError,
     SandboxHook,
+    messages,
 )
 
 if TYPE_CHECKING:
@@ -40,7 +41,4 @@ class NoSandbox(Sandbox):
         Raises:
             SandboxError: Always.
         """
-        raise SandboxError(
-            f"{type(self).__name__} runs nothing and cannot be opened; "
-            "pass an executable sandbox, such as BashkitSandbox()"
-        )
+        raise SandboxError(messages.opens_nothing(type(self).__name__))

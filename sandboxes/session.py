@@ -3,29 +3,43 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from typing import TYPE_CHECKING
+import json
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sandboxes.contract import (
     RunningSandbox,
     SandboxCallbackContext,
     SandboxClosed,
     SandboxError,
-    SandboxExecutionResult,
     SandboxStartError,
+    SessionLimitReached,
     messages,
 )
+from sandboxes.contract.inputs import SessionInputs, declared_inputs
+from sandboxes.deployed import DeployedHookPoints
+from sandboxes.guard import Guard
+from sandboxes.hook_points import HookPoints
+from sandboxes.processes import BackgroundProcesses
+from sandboxes.session_options import SessionOptions
+from sandboxes.threads import to_the_end
+from sandboxes.tools import enabled, own_tools, sandbox_tools
+from sandboxes.truncation import Truncation
+from sandboxes.turns import Turns
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Sequence
+    from collections.abc import Awaitable, Callable, Mapping
     from types import TracebackType
     from typing import Self
 
     from pydantic import JsonValue
 
-    from sandboxes.contract import OpenRequest, Sandbox, SandboxHook
+    from sandboxes.contract import OpenRequest, Sandbox
+    from sandboxes.tools import Tool
 
-_log = logging.getLogger(__name__)
+T = TypeVar("T")
+NO_OPTIONS = SessionOptions()
 
 
 class Session:
@@ -36,38 +50,56 @@ class Session:
     the session may be different tasks.
 
     Attributes:
-        hook_timeout_seconds: How long one hook may take at one point, in seconds.
+        hook_timeout_seconds: How long one hook may take at one point, in seconds, beside
+            its commands, which have limits of their own.
         running: What the backend yielded; None for a sandbox that runs nothing.
+        tools: What a model may call, by name: async functions with their signature.
+        session_id: Names the session.
     """
 
     hook_timeout_seconds: float = 600.0
+    tools: Mapping[str, Tool] = MappingProxyType({})
 
     def __init__(self, sandbox: Sandbox, request: OpenRequest) -> None:
         """Prepare a session; `start` is what opens one."""
         self._configuration = sandbox
         self._request = request
-        self._guard: _Guard | None = None
+        self._options = NO_OPTIONS
+        self._earlier: dict[str, Any] = {}
+        self._guard: Guard | None = None
+        self._processes: BackgroundProcesses | None = None
+        self._turns = Turns()
+        self._limit = ""
+        self._detached = False
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._closing = asyncio.Event()
         self._life: asyncio.Task[None] | None = None
         self.running: RunningSandbox | None = None
+        self.session_id = request.session_id
 
     @classmethod
-    async def start(cls, sandbox: Sandbox, request: OpenRequest) -> Self:
+    async def start(
+        cls, sandbox: Sandbox, request: OpenRequest, options: SessionOptions = NO_OPTIONS
+    ) -> Self:
         """Open a sandbox and run its hooks' `on_create`, in order.
 
         Args:
             sandbox: The configuration.
-            request: What this session brings.
+            request: What this session brings; with what `detach` returned as `resume`,
+                the session goes on, and `on_create` does not run a second time.
+            options: Inputs, tools and limits.
 
         Raises:
+            InvalidSessionInput: An input is missing, wrong or declared by nobody; nothing
+                was created.
             SandboxStartError: The backend could not open it, or hid a hook's error.
-            Exception: Whatever a hook's `on_create` raised, the very object; the
-                sandbox is deleted.
+            SessionFailed: A hook's `on_create` raised in a deployed session; the sandbox
+                is deleted.
+            Exception: Whatever a hook's `on_create` raised otherwise, the very object;
+                the sandbox is deleted.
         """
         session = cls(sandbox, request)
-        if not sandbox.opens:
-            return session
+        session._prepare(options)
         session._life = asyncio.create_task(session._live(), name=f"sandbox {request.session_id}")
         ends: set[asyncio.Future[None]] = {session._life, session._ready}
         try:
@@ -80,6 +112,33 @@ class Session:
         if not session._ready.done():
             session._raise_failure("did not start")
         return session
+
+    def _prepare(self, options: SessionOptions) -> None:
+        """Check all that can be checked before anything is created."""
+        sandbox, resume = self._configuration, self._request.resume
+        if isinstance(resume, dict) and "session" in resume:
+            self._earlier = json.loads(json.dumps(resume["session"]))
+            self._request = replace(self._request, resume=resume["sandbox"])
+            self._turns.taken = self._earlier["turns"]
+        given = self._earlier.get("inputs") if options.inputs is None else options.inputs
+        points: HookPoints
+        if options.deployed:
+            points = DeployedHookPoints(
+                sandbox, self.hook_timeout_seconds, self._earlier.get("hooks")
+            )
+        else:
+            points = HookPoints(sandbox, self.hook_timeout_seconds)
+        declared = points.declared
+        for name, tool in options.tools.items():
+            declared += declared_inputs(f"tool {name}", tool)
+        self._options = options
+        self._points = points
+        self._inputs = SessionInputs(given, declared)
+        if options.deployed:  # what JSON does not hold is lost between the points
+            self._inputs = SessionInputs(self._inputs.dump(), declared)
+        points.inputs = self._inputs
+        if not sandbox.opens:
+            self.tools = self._offered({})
 
     @property
     def sandbox(self) -> RunningSandbox:
@@ -99,6 +158,7 @@ class Session:
     async def close(self) -> None:
         """Run the hooks' `on_destroy`, in reverse order, and delete the sandbox.
 
+        Turns that are under way are cancelled first, but not the one that closes.
         Closing again is harmless. A hook that raises is logged. A cancelled caller
         waits for the end all the same; cancelled twice, it cuts the hooks short.
 
@@ -108,6 +168,7 @@ class Session:
         if self._life is None:
             return
         first = not self._closing.is_set()
+        self._turns.spare_current()
         self._closing.set()
         await self._until_over()
         if first:
@@ -116,6 +177,72 @@ class Session:
     async def cancel(self) -> None:
         """End the session; the same as `close`."""
         await self.close()
+
+    async def take_turn(self, turn: Callable[[Session], Awaitable[T]]) -> T:
+        """Run one turn of the session: a scripted function instead of a model.
+
+        Args:
+            turn: Takes the session.
+
+        Returns:
+            What the turn returned.
+
+        Raises:
+            SandboxClosed: The session is closed, or was closed during the turn.
+            SessionLimitReached: It was closed at a limit, before or during the turn.
+            Exception: Whatever the turn raised.
+        """
+        if self._closing.is_set():
+            self._raise_over("take a turn")
+        try:
+            return await self._turns.take(turn, self)
+        except asyncio.CancelledError:
+            caller = asyncio.current_task()
+            if self._closing.is_set() and not (caller and caller.cancelling()):
+                await self._until_over()
+                self._raise_over("finish the turn")
+            raise
+        finally:
+            most = self._options.limits.max_turns
+            if most is not None and self._turns.taken >= most and not self._closing.is_set():
+                self._limit = f"{most} turns"
+                await self.close()
+
+    async def detach(self) -> JsonValue:
+        """Leave the session without ending it, and return what continues it elsewhere.
+
+        Neither `on_destroy` runs nor is the sandbox deleted; background processes go
+        on. Pass the value as `OpenRequest.resume`, or to `Agent.resume_session`. Turns
+        that are under way are cancelled, but not the one that detaches.
+
+        Raises:
+            SandboxError: The sandbox does not declare `supports_resume`.
+            SandboxClosed: The session is closed.
+        """
+        if not self._configuration.supports_resume:
+            raise SandboxError(
+                f"{type(self._configuration).__name__} cannot be detached and resumed; "
+                "use a sandbox that declares supports_resume"
+            )
+        if self._guard is None or self._processes is None or self._closing.is_set():
+            raise SandboxClosed(messages.closed("the session", "be detached"))
+        self._turns.spare_current()
+        await self._turns.end()
+        sandbox = await to_the_end(asyncio.ensure_future(self._guard.detach()))
+        if self._closing.is_set():  # meanwhile, at a limit or by another caller
+            self._raise_over("be detached")
+        kept: JsonValue = {
+            "id": self.session_id,
+            "inputs": self._inputs.dump(),
+            "turns": self._turns.taken,
+            "processes": self._processes.state,
+            "hooks": self._points.state(),
+        }
+        self._detached = True
+        self._closing.set()
+        await self._until_over()
+        self._raise_failure("did not close")
+        return {"session": kept, "sandbox": sandbox}
 
     async def __aenter__(self) -> Self:
         return self
@@ -150,17 +277,28 @@ class Session:
         if error is not None:
             raise error
 
+    def _raise_over(self, action: str) -> None:
+        if self._limit:
+            raise SessionLimitReached(
+                f"the session was closed at its limit of {self._limit} and cannot {action}; "
+                "start another session, or give the agent wider limits"
+            )
+        raise SandboxClosed(messages.closed("the session", action))
+
     async def _live(self) -> None:
+        if not self._configuration.opens:
+            self._ready.set_result(None)
+            await self._until_closed()
+            return
         name = type(self._configuration).__name__
         failure: BaseException | None = None
         try:
             async with self._configuration.open(self._request) as running:
-                self.running = running
-                self._guard = _Guard(running)
+                self._take(running)
                 try:
                     await self._create()
                 except BaseException as error:
-                    self._guard.close()
+                    self._shut()
                     failure = error
                     raise
                 self._ready.set_result(None)
@@ -180,70 +318,68 @@ class Session:
         if not self._ready.done():
             raise SandboxStartError(f"{name} yielded no sandbox; yield one from open()")
 
+    def _take(self, running: RunningSandbox) -> None:
+        """Take the sandbox that the backend yielded into use."""
+        self.running = running
+        self._guard = Guard(running)
+        self._processes = BackgroundProcesses(
+            running, type(self._configuration).__name__, self._earlier.get("processes")
+        )
+        self.tools = self._offered(
+            sandbox_tools(
+                self._configuration, self._guard, self._processes, Truncation(self._guard)
+            )
+        )
+
+    def _offered(self, tools: dict[str, Tool]) -> Mapping[str, Tool]:
+        own = own_tools(self._options.tools, self._inputs, _ToolContext(self))
+        return enabled({**tools, **own}, self._options.disabled_tools)
+
     async def _create(self) -> None:
         assert self._guard is not None
-        for hook in self._configuration.hooks:
-            await self._bounded(hook, hook.on_create(SandboxCallbackContext(self._guard)))
+        if self._request.resume is None:
+            await self._points.create(self._guard)
+        else:
+            await self._points.resume(self._guard)
 
     async def _until_closed(self) -> None:
-        assert self._guard is not None
+        seconds = self._options.limits.max_seconds
         try:
-            await self._closing.wait()
+            await asyncio.wait_for(self._closing.wait(), seconds)
+        except TimeoutError:
+            self._limit = f"{seconds:g} s"
+            self._closing.set()
         finally:  # a cancelled task, as at the end of asyncio.run(), closes the session too
             try:
+                await self._turns.end()
                 await self._destroy()
             finally:
-                self._guard.close()
+                self._shut()
 
     async def _destroy(self) -> None:
-        assert self._guard is not None
-        for hook in reversed(self._configuration.hooks):
-            try:
-                await self._bounded(hook, hook.on_destroy(SandboxCallbackContext(self._guard)))
-            except Exception:  # noqa: BLE001 - logged whole, so that the other hooks run
-                _log.exception("%s.on_destroy raised", type(hook).__name__)
-
-    async def _bounded(self, hook: SandboxHook, point: Awaitable[None]) -> None:
+        if self._guard is None or self._processes is None:
+            return
         try:
-            async with asyncio.timeout(self.hook_timeout_seconds) as limit:
-                await point
-        except TimeoutError as error:
-            if not limit.expired():
-                raise
-            raise SandboxStartError(
-                f"hook {type(hook).__name__} did not end within {self.hook_timeout_seconds:g} s; "
-                "bound its commands with timeout_seconds"
-            ) from error
+            if not self._detached:
+                await self._points.destroy(self._guard)
+        finally:
+            if self._detached:
+                self._processes.let_go()
+            else:
+                await self._processes.close()
+
+    def _shut(self) -> None:
+        if self._guard is not None:
+            self._guard.close()
 
 
-class _Guard(RunningSandbox):
-    """What hooks and users hold: the backend's sandbox until the session is over."""
+class _ToolContext(SandboxCallbackContext):
+    """What an agent's own tool gets as `ctx`: the sandbox of its session."""
 
-    def __init__(self, running: RunningSandbox) -> None:
-        self._running: RunningSandbox | None = running
-        self.default_timeout_seconds = running.default_timeout_seconds
+    def __init__(self, session: Session) -> None:
+        self._session = session
 
-    def close(self) -> None:
-        self._running = None
-
-    def _open(self, action: str) -> RunningSandbox:
-        if self._running is None:
-            raise SandboxClosed(messages.closed("the session", action))
-        return self._running
-
-    async def execute(
-        self, command: str, *, timeout_seconds: float | None = None
-    ) -> SandboxExecutionResult:
-        return await self._open("run commands").execute(command, timeout_seconds=timeout_seconds)
-
-    async def read_file(self, path: str) -> bytes:
-        return await self._open("read files").read_file(path)
-
-    async def write_file(self, path: str, data: bytes) -> None:
-        await self._open("write files").write_file(path, data)
-
-    async def detach(self) -> JsonValue:
-        return await self._open("be detached").detach()
-
-    async def inventory(self) -> Sequence[str]:
-        return await self._open("list what exists").inventory()
+    @property
+    def sandbox(self) -> RunningSandbox:  # type: ignore[override] # an attribute of the base
+        """The running sandbox; see `Session.sandbox`."""
+        return self._session.sandbox

@@ -18,7 +18,7 @@ from sandboxes.contract import (
     messages,
 )
 from sandboxes.custom_sandbox import CustomSandbox
-from sandboxes.limits import check_command, check_limit
+from sandboxes.limits import TIMED_OUT, check_command, check_limit
 from sandboxes.threads import in_thread, to_the_end
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-TIMED_OUT = 124
 # A backend has its limit, and 5 seconds between asking a command to end and killing it.
 _GRACE_SECONDS = 5.5
 _AFTER_KILL_SECONDS = 0.5

@@ -61,3 +61,14 @@ async def to_the_end(future: asyncio.Future[T]) -> T:
             future.exception()  # retrieved: the cancellation is what the caller hears of
         raise cancelled
     return future.result()
+
+
+async def made_or_undone(make: Callable[[], T], undo: Callable[[T], None]) -> T:
+    """Make something in a thread; undo it there where the caller was cancelled meanwhile."""
+    making = in_thread(make)
+    try:
+        return await to_the_end(making)
+    except asyncio.CancelledError:
+        if not making.cancelled() and making.exception() is None:
+            await to_the_end(in_thread(lambda: undo(making.result())))
+        raise

@@ -10,14 +10,19 @@ from sandboxes.contract.bindings import (
 )
 from sandboxes.contract.egress_policy import EgressPolicy
 from sandboxes.contract.errors import (
+    BackgroundProcessError,
     InvalidHostEntry,
+    InvalidSessionInput,
     MissingExtra,
     RefusedConfiguration,
     SandboxClosed,
     SandboxError,
     SandboxStartError,
+    SessionFailed,
+    SessionLimitReached,
 )
 from sandboxes.contract.hooks import SandboxCallbackContext, SandboxHook
+from sandboxes.contract.inputs import Depends, SessionInput
 from sandboxes.contract.network import HostEntry, Network, NetworkMode
 from sandboxes.contract.running import OpenRequest, RunningSandbox, SandboxExecutionResult
 from sandboxes.contract.sandbox import ACCESS_LEVELS, AccessLevel, Sandbox
@@ -27,11 +32,14 @@ __all__ = [
     "BINDING_TYPES",
     "AccessLevel",
     "AnyBinding",
+    "BackgroundProcessError",
+    "Depends",
     "EgressPolicy",
     "GitHubBinding",
     "HeaderBinding",
     "HostEntry",
     "InvalidHostEntry",
+    "InvalidSessionInput",
     "MissingExtra",
     "MistralApiBinding",
     "Network",
@@ -46,5 +54,8 @@ __all__ = [
     "SandboxExecutionResult",
     "SandboxHook",
     "SandboxStartError",
+    "SessionFailed",
+    "SessionInput",
+    "SessionLimitReached",
     "WorkspaceHeaderBindings",
 ]

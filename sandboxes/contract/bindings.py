@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from sandboxes.contract import messages
 from sandboxes.contract.errors import InvalidHostEntry, RefusedConfiguration
 from sandboxes.contract.network import HostEntry
 from sandboxes.contract.values import entry_tuple
@@ -22,13 +23,9 @@ _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _REPOSITORY = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})/[A-Za-z0-9._-]{1,100}")
 
 
-def _refuse(binding: object, fact: str, remedy: str) -> RefusedConfiguration:
-    return RefusedConfiguration(f"{type(binding).__name__}: {fact}; {remedy}")
-
-
 def _check_ttl(binding: object, seconds: object) -> None:
     if not isinstance(seconds, int) or isinstance(seconds, bool) or seconds <= 0:
-        raise _refuse(binding, "ttl_seconds is no positive whole number", "pass seconds, as 3600")
+        raise RefusedConfiguration(messages.wrong_lifetime(type(binding).__name__))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,17 +56,17 @@ class HeaderBinding:
         try:
             HostEntry.parse(self.host)
         except InvalidHostEntry as error:
-            raise InvalidHostEntry(f"HeaderBinding: {error}") from None
+            raise InvalidHostEntry(messages.of_a_part("HeaderBinding", str(error))) from None
         if not isinstance(self.header, str) or not _TOKEN.fullmatch(self.header):
-            raise _refuse(self, "header is no header name", "pass a token, such as 'X-Api-Key'")
+            raise RefusedConfiguration(messages.wrong_header_name())
         if not isinstance(self.secret_name, str) or not self.secret_name:
-            raise _refuse(self, "secret_name is empty", "name one of Agent(secrets=...)")
+            raise RefusedConfiguration(messages.empty_secret_name())
         if not isinstance(self.path_prefix, str) or not self.path_prefix.startswith("/"):
-            raise _refuse(self, "path_prefix does not begin with '/'", "pass such as '/v1/'")
+            raise RefusedConfiguration(messages.wrong_path_prefix())
         for option in ("path_prefix", "prefix", "suffix"):
             text = getattr(self, option)
             if not isinstance(text, str) or any(character in text for character in "\r\n\0"):
-                raise _refuse(self, f"{option} is no single line of text", "leave CR, LF, NUL out")
+                raise RefusedConfiguration(messages.several_lines(option))
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -101,9 +98,9 @@ class GitHubBinding:
             object.__setattr__(self, "repos", repos)
             for repo in repos:
                 if not isinstance(repo, str) or not _REPOSITORY.fullmatch(repo):
-                    raise _refuse(self, f"{repo!r} is no repository", "write 'owner/repository'")
+                    raise RefusedConfiguration(messages.wrong_repository(repo))
         if self.host != "github.com":
-            raise _refuse(self, f"host {self.host!r} is not supported", "leave host out")
+            raise RefusedConfiguration(messages.unsupported_github_host(self.host))
         _check_ttl(self, self.ttl_seconds)
 
     @property
@@ -130,7 +127,7 @@ class MistralApiBinding:
     def __post_init__(self) -> None:
         _check_ttl(self, self.ttl_seconds)
         if self.run_as != "auto":
-            raise _refuse(self, f"run_as {self.run_as!r} does not exist", "leave run_as out")
+            raise RefusedConfiguration(messages.unknown_run_as(self.run_as))
 
     @property
     def hosts(self) -> tuple[str, ...]:

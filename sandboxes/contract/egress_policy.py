@@ -6,6 +6,7 @@ import ipaddress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from sandboxes.contract import messages
 from sandboxes.contract.errors import RefusedConfiguration
 from sandboxes.contract.values import entry_tuple
 
@@ -17,28 +18,22 @@ _Range = ipaddress.IPv4Network | ipaddress.IPv6Network
 _MAPPED_IPV4 = ipaddress.IPv6Network("::ffff:0:0/96")
 
 
-def _refuse(fact: str, remedy: str) -> RefusedConfiguration:
-    return RefusedConfiguration(f"EgressPolicy.custom(): {fact}; {remedy}")
-
-
 def _parse(entry: str) -> _Range:
     if not isinstance(entry, str):
-        raise _refuse(f"an entry is of type {type(entry).__name__}", "write addresses as text")
+        raise RefusedConfiguration(messages.range_of_type(entry))
     try:
         interface = ipaddress.ip_interface(entry)
     except ValueError:
-        raise _refuse(
-            f"{entry!r} is no IP address or CIDR range", "resolve names to addresses first"
-        ) from None
+        raise RefusedConfiguration(messages.no_range(entry)) from None
     if "%" in entry or entry != entry.strip():
-        raise _refuse(f"{entry!r} has a zone or white space", "write the bare address")
+        raise RefusedConfiguration(messages.no_bare_range(entry))
     network = interface.network
     if network.prefixlen == 0:
-        raise _refuse(f"{entry!r} is every address", "pass network=Network.all() instead")
+        raise RefusedConfiguration(messages.every_address(entry))
     if interface.ip != network.network_address:
-        raise _refuse(f"{entry!r} has host bits set", f"write {str(network)!r}")
+        raise RefusedConfiguration(messages.host_bits(entry, str(network)))
     if network.is_unspecified:
-        raise _refuse(f"{entry!r} is the unspecified address", "list the address you mean")
+        raise RefusedConfiguration(messages.unspecified_address(entry))
     return network
 
 
@@ -75,25 +70,17 @@ class EgressPolicy:
 
     def __post_init__(self) -> None:
         if self.mode not in ("block_all", "allow_all", "custom"):
-            raise RefusedConfiguration(
-                f"EgressPolicy: mode {self.mode!r} does not exist; "
-                "pass 'block_all', 'allow_all' or 'custom'"
-            )
+            raise RefusedConfiguration(messages.unknown_egress_mode(self.mode))
         entries = entry_tuple("EgressPolicy: allow_cidrs", self.allow_cidrs, "('203.0.113.10',)")
         object.__setattr__(self, "allow_cidrs", entries)
         if self.mode != "custom":
             if self.allow_cidrs:
-                raise RefusedConfiguration(
-                    f"EgressPolicy: mode {self.mode!r} takes no allow_cidrs; "
-                    "pass EgressPolicy.custom(allow_cidrs=...)"
-                )
+                raise RefusedConfiguration(messages.ranges_out_of_place(self.mode))
             return
         if not self.allow_cidrs:
-            raise _refuse("allow_cidrs is empty", "list at least one address or range")
+            raise RefusedConfiguration(messages.no_ranges())
         if _covers_a_family([_parse(entry) for entry in self.allow_cidrs]):
-            raise _refuse(
-                "the ranges together are every address", "pass network=Network.all() instead"
-            )
+            raise RefusedConfiguration(messages.every_address_together())
 
     @classmethod
     def block_all(cls) -> EgressPolicy:

@@ -28,3 +28,19 @@ class SandboxClosed(SandboxError):
 
 class MissingExtra(SandboxError, ImportError):
     """An optional package is not installed; the message names the extra to install."""
+
+
+class InvalidSessionInput(SandboxError, ValueError):
+    """A session input is missing, of a wrong type, or one that nothing declares."""
+
+
+class SessionFailed(SandboxError):
+    """A deployed session ended as failed; the log holds the whole error."""
+
+
+class SessionLimitReached(SandboxError):
+    """The session was closed at one of its limits."""
+
+
+class BackgroundProcessError(SandboxError):
+    """A background process cannot be had, found, read or written to."""

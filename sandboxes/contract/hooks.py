@@ -6,9 +6,11 @@ import inspect
 import json
 from typing import TYPE_CHECKING, Any
 
+from sandboxes.contract import messages
 from sandboxes.contract.errors import RefusedConfiguration
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
     from typing import Self
 
     from pydantic import JsonValue
@@ -29,6 +31,9 @@ class SandboxCallbackContext:
 
 class SandboxHook:
     """Code that runs when the sandbox is created and when the session closes.
+
+    Both points may declare session inputs, by keyword parameters that are annotated with
+    `Annotated[T, Depends()]`.
 
     A hook keeps no state between its two points. The arguments that a subclass is
     constructed with are recorded, so that a deployed agent rebuilds it: they must be
@@ -71,10 +76,7 @@ class SandboxHook:
             if kind is inspect.Parameter.VAR_KEYWORD:
                 arguments.update(value)
             elif kind is inspect.Parameter.VAR_POSITIONAL and value:
-                raise RefusedConfiguration(
-                    f"{cls.__name__}: *{name} cannot be rebuilt by name; "
-                    "take keyword arguments, or write to_unified_state and from_unified_state"
-                )
+                raise RefusedConfiguration(messages.nameless_arguments(cls.__name__, name))
             elif kind is not inspect.Parameter.VAR_POSITIONAL:
                 arguments[name] = value
         for name, value in arguments.items():
@@ -92,11 +94,17 @@ class SandboxHook:
         """Rebuild the hook by calling its constructor with the recorded arguments."""
         return cls(**state)
 
-    async def on_create(self, ctx: SandboxCallbackContext) -> None:
-        """Runs once when the sandbox is ready, before the agent starts."""
+    if TYPE_CHECKING:
+        # So that a subclass may add the session inputs that it declares.
+        on_create: Callable[..., Coroutine[Any, Any, None]]
+        on_destroy: Callable[..., Coroutine[Any, Any, None]]
+    else:
 
-    async def on_destroy(self, ctx: SandboxCallbackContext) -> None:
-        """Runs once when the session closes."""
+        async def on_create(self, ctx: SandboxCallbackContext) -> None:
+            """Runs once when the sandbox is ready, before the agent starts."""
+
+        async def on_destroy(self, ctx: SandboxCallbackContext) -> None:
+            """Runs once when the session closes."""
 
 
 def _check_json(hook: str, name: str, value: object) -> None:
@@ -104,10 +112,19 @@ def _check_json(hook: str, name: str, value: object) -> None:
         text = json.dumps(value, allow_nan=False)
     except (TypeError, ValueError):
         text = ""
-    # A tuple or an integer key would come back as something else.
-    if not text or json.loads(text) != value:
-        raise RefusedConfiguration(
-            f"{hook}: argument {name} is of type {type(value).__name__} and no JSON value; "
-            "pass null, booleans, numbers, text, lists and objects with text keys, "
-            "or write to_unified_state and from_unified_state"
-        )
+    # What JSON gives back must be what the constructor was given.
+    if not text or not _is_json(value):
+        raise RefusedConfiguration(messages.no_json(hook, name, value))
+
+
+def _is_json(value: object) -> bool:
+    """Whether a value is written as JSON and read again as the same, types included.
+
+    A tuple would come back as a list, the member of an enum as its value, an integer key
+    as text.
+    """
+    if type(value) is list:
+        return all(map(_is_json, value))
+    if type(value) is dict:
+        return all(type(key) is str for key in value) and all(map(_is_json, value.values()))
+    return value is None or type(value) in (bool, int, float, str)

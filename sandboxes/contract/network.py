@@ -67,10 +67,7 @@ class HostEntry:
                 other than dotted decimal form, a port outside 1 to 65535, ...
         """
         if not isinstance(entry, str):
-            raise InvalidHostEntry(
-                f"an allow-list entry is of type {type(entry).__name__}; "
-                "write it as text, such as 'packages.example.org:8443'"
-            )
+            raise InvalidHostEntry(messages.entry_of_type(entry))
         _refuse_url_parts(entry)
         host, port = _split_port(entry)
         return cls(_normal_host(entry, host), port)
@@ -176,20 +173,13 @@ class Network:
 
     def __post_init__(self) -> None:
         if not isinstance(self.mode, str) or self.mode not in messages.NETWORK_SPELLINGS:
-            raise RefusedConfiguration(
-                f"Network: mode {self.mode!r} does not exist; pass 'none', 'all' or 'allow'"
-            )
+            raise RefusedConfiguration(messages.unknown_network_mode(self.mode))
         hosts = entry_tuple("Network: hosts", self.hosts, "('packages.example.org',)")
         object.__setattr__(self, "hosts", hosts)
         if self.mode == "allow" and not self.hosts:
-            raise RefusedConfiguration(
-                "Network.allow() without hosts opens nothing; pass network=Network.none()"
-            )
+            raise RefusedConfiguration(messages.no_hosts())
         if self.mode != "allow" and self.hosts:
-            raise RefusedConfiguration(
-                f"{messages.NETWORK_SPELLINGS[self.mode]} takes no hosts; "
-                "pass Network.allow(hosts=...)"
-            )
+            raise RefusedConfiguration(messages.hosts_out_of_place(self.mode))
         for entry in self.hosts:
             HostEntry.parse(entry)
 

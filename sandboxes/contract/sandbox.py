@@ -7,17 +7,19 @@ happens here, before anything is created, started, called or sent.
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from sandboxes.contract import messages
 from sandboxes.contract.bindings import BINDING_TYPES, AnyBinding, WorkspaceHeaderBindings
+from sandboxes.contract.egress_policy import EgressPolicy
 from sandboxes.contract.errors import RefusedConfiguration
 from sandboxes.contract.hooks import SandboxHook
 from sandboxes.contract.network import Network, NetworkMode
 from sandboxes.contract.values import entry_tuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
     from typing import NoReturn
 
@@ -57,6 +59,9 @@ class Sandbox(metaclass=_Frozen):
         opens: Whether there is a sandbox to open at all; False only for one that runs
             nothing.
         network_type: The value type that `network` takes.
+        egress_policy_type: The value type that `egress` takes, in a constructor that has it.
+        optional_packages: Packages without which the constructor raises `MissingExtra`, by
+            import name, each with the extra that brings it.
         network: The outbound connections that the sandbox can open.
         header_bindings: The credentials that join those connections.
         hooks: Code at the two ends of a session.
@@ -84,6 +89,8 @@ class Sandbox(metaclass=_Frozen):
     supports_resume: bool = False
     opens: ClassVar[bool] = True
     network_type: ClassVar[type[Network]] = Network
+    egress_policy_type: ClassVar[type[EgressPolicy]] = EgressPolicy
+    optional_packages: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     network: Network
     header_bindings: tuple[AnyBinding, ...]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from sandboxes.contract import messages
 from sandboxes.contract.errors import RefusedConfiguration
 
 
@@ -15,7 +16,5 @@ def entry_tuple(option: str, value: Any, example: str) -> tuple[Any, ...]:  # no
         RefusedConfiguration: `value` is a text or no iterable at all.
     """
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
-        raise RefusedConfiguration(
-            f"{option} is of type {type(value).__name__}; pass a tuple, such as {example}"
-        )
+        raise RefusedConfiguration(messages.no_tuple(option, value, example))
     return tuple(value)

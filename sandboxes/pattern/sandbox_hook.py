@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from sandboxes.contract import RefusedConfiguration, SandboxHook, SandboxStartError
+from sandboxes.contract import RefusedConfiguration, SandboxHook, SandboxStartError, messages
 
 if TYPE_CHECKING:
     from sandboxes.contract import SandboxCallbackContext
@@ -29,9 +29,7 @@ class GitIdentity(SandboxHook):
     def __init__(self, *, name: str, email: str) -> None:
         for option, value in (("name", name), ("email", email)):
             if not isinstance(value, str) or not value.strip() or "\0" in value:
-                raise RefusedConfiguration(
-                    f"GitIdentity: {option} is no text, empty or has a NUL; pass such as 'Acme Bot'"
-                )
+                raise RefusedConfiguration(messages.wrong_git_identity(option))
         self.name = name
         self.email = email
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import enum
 import os
 import pickle
 import shlex
@@ -41,6 +42,7 @@ class Recorded(SandboxHook):
 
 
 @given(JSON, JSON, st.dictionaries(st.sampled_from(["x", "y"]), JSON))
+@settings(deadline=None)
 def test_a_hook_is_rebuilt_from_its_arguments(
     first: JsonValue, second: JsonValue, rest: dict[str, JsonValue]
 ) -> None:
@@ -65,7 +67,14 @@ def test_hooks_can_be_copied_and_pickled() -> None:
         assert twin.to_unified_state() == hook.to_unified_state()
 
 
-@pytest.mark.parametrize("value", [object(), (1,), {1: 2}, b"x", {1}, float("nan"), [(1,)]])
+class Number(enum.IntEnum):
+    ONE = 1
+
+
+NO_JSON = [object(), (1,), {1: 2}, b"x", {1}, float("nan"), [(1,)], Number.ONE, [{"a": Number.ONE}]]
+
+
+@pytest.mark.parametrize("value", NO_JSON)
 def test_an_argument_that_is_no_json_value_raises_and_is_named(value: object) -> None:
     with pytest.raises(RefusedConfiguration, match="Recorded: argument second"):
         Recorded(1, second=value)

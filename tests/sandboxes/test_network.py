@@ -98,6 +98,40 @@ def test_what_is_no_entry_raises_in_lists_and_in_questions(entry: str) -> None:
             network.reaches(entry)
 
 
+HOST_ONLY = "write only the host, such as 'packages.example.org'"
+LABELS_ARE = "use 1 to 63 letters, digits and hyphens"
+PORTS_ARE = "write a port from 1 to 65535"
+MESSAGES = [
+    ("", "is empty", "write a host name or an IP address"),
+    ("https://a.test", "has a scheme", HOST_ONLY),
+    ("a.test/", "has a path", HOST_ONLY),
+    ("a.test?x", "has a query", HOST_ONLY),
+    ("a.test#x", "has a fragment", HOST_ONLY),
+    ("u@a.test", "has user info", HOST_ONLY),
+    ("a.test\\", "has a backslash", HOST_ONLY),
+    ("*.test", "has a wildcard", "list each host by its full name"),
+    ("::1%lo", "has a percent sign", "write the host without encoding and without a zone"),
+    ("a\ttest", "has white space or a control character", "write the bare host"),
+    ("[::1", "has misplaced brackets", "write '[2001:db8::1]:443'"),
+    ("a.test:x", "has a port that is no number", PORTS_ARE),
+    ("a.test:0", "has a port out of range", PORTS_ARE),
+    ("1::2::3", "is no IPv6 address", "write '[2001:db8::1]:443' or '2001:db8::1'"),
+    (":443", "has no host", "write a host name or an IP address"),
+    (f"{'a.' * 127}ab", "is longer than 253 characters", "write a resolvable host name"),
+    ("-a.test", "has the label '-a'", LABELS_ARE),
+    ("127.1", "is no dotted decimal IPv4 address", "write four numbers from 0 to 255"),
+    ("\uff41.test", "has a character that stands for an ASCII one", "write it in ASCII"),
+    ("\u2260.test", "is no valid internationalized name", "write its xn-- form"),
+]
+
+
+@pytest.mark.parametrize(("entry", "fact", "remedy"), MESSAGES)
+def test_the_error_says_what_is_wrong_and_what_to_write(entry: str, fact: str, remedy: str) -> None:
+    with pytest.raises(InvalidHostEntry) as raised:
+        HostEntry.parse(entry)
+    assert str(raised.value) == f"{entry!r} is no host[:port] entry: it {fact}; {remedy}"
+
+
 @given(
     st.text(string.printable, max_size=12), st.sampled_from("/*?#@\\ \t\n%"), st.text(max_size=5)
 )
