@@ -1,4 +1,4 @@
-"""The pure model: what a policy opens, and which addresses are private.
+"""The pure model: what entries name, what a policy opens, which addresses are private.
 
 It shares no code with the value types of `sandboxes.contract`, so that a fault of
 theirs cannot excuse itself here.
@@ -7,11 +7,12 @@ theirs cannot excuse itself here.
 from __future__ import annotations
 
 import ipaddress
+import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
 Mode = Literal["none", "all", "allow"]
 MODES: tuple[Mode, ...] = ("none", "all", "allow")
@@ -26,9 +27,48 @@ class Origin:
     host: str
     port: int = HTTPS_PORT
 
+    @property
+    def bare(self) -> str:
+        """The host alone, as an entry writes it."""
+        return f"[{self.host}]" if ":" in self.host else self.host
+
+    @property
+    def full(self) -> str:
+        """Host and port, also where the port could be left out."""
+        return f"{self.bare}:{self.port}"
+
     def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == HTTPS_PORT else f"{host}:{self.port}"
+        return self.bare if self.port == HTTPS_PORT else self.full
+
+
+def named(entry: str) -> Origin:
+    """Read a right entry of an allow list: what it names, in normal form.
+
+    Only what is right is read rightly: nothing is validated here.
+
+    Args:
+        entry: A host name or IP address with an optional `:port`.
+    """
+    host, port = entry, ""
+    if "]" in entry:
+        host, _, port = entry.removeprefix("[").partition("]")
+    elif entry.count(":") == 1:
+        host, _, port = entry.partition(":")
+    return Origin(_normal(host), int(port.removeprefix(":") or HTTPS_PORT))
+
+
+def _normal(host: str) -> str:
+    if ":" in host:
+        return str(ipaddress.IPv6Address(host))
+    return ".".join(map(_a_label, host.removesuffix(".").split(".")))
+
+
+def _a_label(label: str) -> str:
+    # IDNA 2008 maps nothing: a sharp s stays one, and is no double s.
+    folded = unicodedata.normalize("NFC", label.lower())
+    if folded.isascii():
+        return folded
+    return f"xn--{folded.encode('punycode').decode('ascii')}"
 
 
 def opens(mode: Mode, listed: Collection[Origin], wanted: Origin, *, tls: bool = True) -> bool:
@@ -124,3 +164,51 @@ def is_private(address: str) -> bool:
     if inner is not None:
         return is_private(inner)
     return any(first <= int(parsed) <= last for first, last in _IPV6)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Block:
+    """A run of addresses of one family, both ends included."""
+
+    bits: int
+    first: int
+    last: int
+
+
+_MAPPED = 0xFFFF << 32
+
+
+def block(entry: str) -> Block:
+    """Read a right entry of an egress policy: an address, or a range with its length.
+
+    Host bits that are set are left out of account: the range that was meant is given.
+
+    Args:
+        entry: An IPv4 or IPv6 address, with an optional `/length`.
+    """
+    address, _, length = entry.partition("/")
+    bits = 128 if ":" in address else 32
+    size = 1 << bits - int(length or bits)
+    first = _number(address) // size * size
+    return Block(bits, first, first + size - 1)
+
+
+def covers_a_family(blocks: Iterable[Block]) -> bool:
+    """Whether blocks together hold every IPv4 or every IPv6 address.
+
+    A mapped IPv4 address counts for the IPv4 one, whichever block holds it.
+    """
+    given = list(blocks)
+    ipv4 = [(one.first, one.last) for one in given if one.bits == 32]
+    ipv6 = [(one.first, one.last) for one in given if one.bits == 128]
+    ipv4 += [(max(first - _MAPPED, 0), last - _MAPPED) for first, last in ipv6]
+    return _without_a_gap(ipv4, _LOW32) or _without_a_gap(ipv6, (1 << 128) - 1)
+
+
+def _without_a_gap(runs: list[tuple[int, int]], highest: int) -> bool:
+    wanted = 0
+    for first, last in sorted(runs):
+        if first > wanted:
+            break
+        wanted = max(wanted, last + 1)
+    return wanted > highest

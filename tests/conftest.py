@@ -27,8 +27,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", mark)
 
 
-@pytest.fixture(scope="session")
-def checks() -> dict[str, Callable[..., None]]:
+def packaged() -> dict[str, Callable[..., None]]:
     """Every packaged check by its name."""
     modules = [
         importlib.import_module(f"conformance.checks.{module.name}")
@@ -41,6 +40,12 @@ def checks() -> dict[str, Callable[..., None]]:
         for name, value in vars(module).items()
         if name.startswith("test_") and inspect.isfunction(value)
     }
+
+
+@pytest.fixture(scope="session")
+def checks() -> dict[str, Callable[..., None]]:
+    """Every packaged check by its name."""
+    return packaged()
 
 
 @pytest.fixture(scope="session")

@@ -9,8 +9,8 @@ import pytest
 from conformance.requirements import ALL
 from conformance.verdicts import Verdict
 from tests import matrix
+from tests.ledger_page import ids_of
 from tests.matrix import FAULTY, HONEST, Subject
-from tests.test_traceability import ids_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -8,28 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.marks import verifies
-from conformance.oracle import MODES, Mode
+from conformance.oracle import MODES
+from conformance.probes import choices
+from conformance.probes.choices import accesses, beside
 from conformance.probes.inside import describe
 from conformance.probes.watch import prove_watching
-from conformance.requirements import CFG_01, CFG_02, CFG_04, CFG_07
+from conformance.requirements import CFG_01, CFG_02, CFG_07
 from conformance.strategies import hosts
 from conformance.subject import refusals
 from conformance.verdicts import NotApplicable, NotRun, Violation
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from conformance.lab.client import Lab
     from conformance.subject.targets import Target
-
-_LEVELS = ("none", "files", "full")
-_SOME_HOSTS = ("packages.example.org",)
-
-
-def _network(target: Target, mode: Mode, hosts: Sequence[str] = _SOME_HOSTS) -> Any:  # noqa: ANN401 - the subject's own value type
-    if mode == "allow":
-        return target.Network.allow(hosts=hosts)
-    return target.Network.none() if mode == "none" else target.Network.all()
 
 
 @verifies(CFG_01)
@@ -49,20 +40,6 @@ def test_no_network_option_means_no_network(target: Target) -> None:
             )
 
 
-def _accesses(target: Target) -> list[dict[str, Any]]:
-    """Every way to choose an access that is declared, and to leave it out."""
-    widest = _LEVELS.index(target.declared.access)
-    chosen = _LEVELS[: widest + 1] if target.has_option("access") else ()
-    return [{}, *({"access": level} for level in chosen)]
-
-
-def _networks(target: Target) -> list[dict[str, Any]]:
-    """Every network mode that is declared, and to leave it out."""
-    modes = MODES if target.has_option("network") else ()
-    declared = [mode for mode in modes if mode in target.declared.network]
-    return [{}, *({"network": _network(target, mode)} for mode in declared)]
-
-
 @verifies(CFG_02)
 @given(
     pick=st.integers(0, len(MODES) - 1),
@@ -75,52 +52,17 @@ def test_an_undeclared_network_mode_is_refused(
     undeclared = [mode for mode in MODES if mode not in target.declared.network]
     if not undeclared:
         raise NotApplicable("every network mode is declared, so there is none to refuse")
-    network = _network(target, undeclared[pick % len(undeclared)], [entry.text for entry in hosts])
-    for others in _accesses(target):
+    network = choices.network(
+        target, undeclared[pick % len(undeclared)], [entry.text for entry in hosts]
+    )
+    for others in accesses(target):
         if target.refusal(network=network, **others) is None:
             raise Violation(
                 f"the constructor accepted {network!r}, whose mode it does not declare"
-                + _beside(others),
+                + beside(others),
                 remedy="raise from the constructor for a mode outside supported_network",
             )
-    _accepts_what_is_declared(target)
-
-
-@verifies(CFG_04)
-@given(pick=st.integers(0, len(_LEVELS) - 1))
-def test_a_wider_access_is_refused(target: Target, pick: int) -> None:
-    """The constructor refuses an `access` wider than `supported_access`, whatever else it gets."""
-    widest = _LEVELS.index(target.declared.access)
-    wider = _LEVELS[widest + 1 :]
-    if not wider:
-        raise NotApplicable("full access is declared, so there is none wider to refuse")
-    access = wider[pick % len(wider)]
-    for others in _networks(target):
-        if target.refusal(access=access, **others) is None:
-            raise Violation(
-                f'the constructor accepted access="{access}" and declares "{_LEVELS[widest]}"'
-                + _beside(others),
-                remedy="raise from the constructor for an access wider than supported_access",
-            )
-    _accepts_what_is_declared(target)
-
-
-def _beside(others: dict[str, Any]) -> str:
-    return f", beside {', '.join(f'{name}={value!r}' for name, value in others.items())}" * bool(
-        others
-    )
-
-
-def _accepts_what_is_declared(target: Target) -> None:
-    for network in _networks(target):
-        for access in _accesses(target):
-            refusal = target.refusal(**network, **access)
-            if refusal is not None:
-                raise Violation(
-                    f"the constructor refused {network | access!r}, all of it declared, "
-                    f"with {refusal!r}",
-                    remedy="accept what supported_network and supported_access declare",
-                )
+    choices.accepts_what_is_declared(target)
 
 
 @verifies(CFG_07)

@@ -1,4 +1,4 @@
-"""EGR: private and loopback addresses, which no policy opens."""
+"""EGR: private and loopback addresses, which no policy opens, and the option that does."""
 
 from __future__ import annotations
 
@@ -9,22 +9,25 @@ import pytest
 from hypothesis import given
 
 from conformance.marks import needs, verifies
-from conformance.probes.inside import connections, needs_of_lab
+from conformance.probes.inside import connections, describe, needs_of_lab
 from conformance.probes.places import destination, entry
-from conformance.requirements import EGR_16
+from conformance.requirements import EGR_16, EGR_18
 from conformance.strategies import addresses
 from conformance.strategies.each import each
+from conformance.verdicts import NotRun, Violation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from conformance.lab.client import Lab
     from conformance.lab.sites import Site
-    from conformance.probes.clients import Scheme
+    from conformance.probes.clients import Destination, Scheme
     from conformance.probes.inside import Attempt, Inside
     from conformance.subject.facade import Box
 
 Mode = Literal["allow", "all"]
+# No other check lists it, so that nothing is credited to another session's list.
+UNLISTED = "10.77.0.1"
 
 both_modes = pytest.mark.parametrize(
     "mode",
@@ -36,12 +39,12 @@ both_modes = pytest.mark.parametrize(
 
 
 @contextmanager
-def _under(inside: Inside, mode: Mode, hosts: list[str]) -> Iterator[Box]:
+def _under(inside: Inside, mode: Mode, hosts: list[str], **options: bool) -> Iterator[Box]:
     network = inside.target.Network
     if mode == "all":
-        yield inside.under(network=network.all())  # the same for every example
+        yield inside.under(network=network.all(), **options)  # the same for every example
         return
-    with inside.opened(network=network.allow(hosts=hosts)) as box:
+    with inside.opened(network=network.allow(hosts=hosts), **options) as box:
         yield box
 
 
@@ -135,3 +138,128 @@ def test_a_loopback_address_stays_refused(
         canonical = spelling in ("127.0.0.1", "[::1]", "localhost")
         _stays_refused(inside, lab, box, mode, site, spelling, canonical=canonical)
     inside.control(site, "https")
+
+
+def _unanswered(
+    inside: Inside, box: Box, mode: Mode, site: Site, where: Destination
+) -> list[Attempt]:
+    """Let clients fetch from a site until one gets its answer: none if one does.
+
+    Raises:
+        NotRun: There is no client that shows what it fetched.
+    """
+    tried = []
+    for client, scheme in inside.ways(mode, "https"):
+        if client.prints:
+            tried.append(inside.attempt(box, client, scheme, where, patient=True))
+            if site.token in tried[-1].stdout:
+                return []
+    if not tried:
+        raise NotRun("no HTTPS client inside shows what it fetched; put curl inside")
+    return tried
+
+
+@verifies(EGR_18)
+@needs(opens=True, option="block_private_ips")
+@both_modes
+@pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize("host", addresses.OPENED)
+def test_a_private_address_is_opened_where_it_is_not_blocked(
+    inside: Inside, lab: Lab, mode: Mode, host: str
+) -> None:
+    """With block_private_ips=False a private address that the network allows is answered."""
+    site = _private_site(lab, host)
+    written = site.name if host in ("localhost", "a name") else site.address
+    with _under(inside, mode, [entry(written, site.https_port)], block_private_ips=False) as box:
+        where = destination("https", site, url=site.url(host=written))
+        tried = _unanswered(inside, box, mode, site, where)
+    inside.control(site, "https")
+    if tried:
+        raise Violation(
+            f"under Network.{mode}() with {written} allowed and block_private_ips=False, "
+            f"{tried[0]} got no answer",
+            saw=describe(connections(lab.seen(site), site)),
+            remedy="open private addresses like others where block_private_ips is False",
+        )
+
+
+def _private_site(lab: Lab, host: str) -> Site:
+    if host in ("127.0.0.1", "::1", "localhost"):
+        return lab.loopback_site(6 if host == "::1" else 4)
+    return lab.site(addresses=["10.0.0.1" if host == "a name" else host])
+
+
+@verifies(EGR_18)
+@needs(opens=True, network="allow", option="block_private_ips")
+@pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize("kind", ["private", "public"])
+def test_no_host_that_is_not_listed_is_opened_with_private_addresses(
+    inside: Inside, lab: Lab, kind: str
+) -> None:
+    """With block_private_ips=False an allow list opens no address but those it names."""
+    needs_of_lab(lab, "private")
+    listed = _entries("10.77.0.2", "fd00::2")
+    site = lab.site(addresses=[UNLISTED] if kind == "private" else None)
+    with _under(inside, "allow", listed, block_private_ips=False) as box:
+        for client, scheme in inside.ways("allow", "https", "http", "tcp"):
+            ran = inside.attempt(box, client, scheme, _at(site, scheme))
+            inside.judge(
+                connections(lab.seen(site), site),
+                did=f"with only {listed} listed and block_private_ips=False it let {ran} through",
+                remedy="let block_private_ips=False widen no list",
+            )
+    inside.proven("allow", "https", "http", "tcp")
+    inside.control(site, "https")
+
+
+@verifies(EGR_18)
+@needs(opens=True, network="allow", option="block_private_ips")
+@pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize("port", [80, 443, 8443])
+def test_a_listed_private_address_is_opened_for_https_at_its_port_alone(
+    inside: Inside, lab: Lab, port: int
+) -> None:
+    """With block_private_ips=False a listed private address stays shut but for its HTTPS."""
+    needs_of_lab(lab, "private")
+    site = lab.site(addresses=["10.0.0.1"])
+    listed = [entry(site.address, 443)]
+    with _under(inside, "allow", listed, block_private_ips=False) as box:
+        for client, scheme in inside.ways("allow", "https", "http", "tcp"):
+            if (scheme, port) != ("https", 443):
+                ran = inside.attempt(box, client, scheme, _at(site, scheme, port))
+                inside.judge(
+                    [
+                        one
+                        for one in connections(lab.seen(site), site)
+                        if one.port != 443 or (one.kind == "request" and not one.tls)
+                    ],
+                    did=f"with only {listed} listed and block_private_ips=False it let {ran} "
+                    "through",
+                    remedy="open listed private addresses for HTTPS at their port, as others are",
+                )
+    inside.proven("allow", "https", "http", "tcp")
+    inside.control(site, "http")
+
+
+@verifies(EGR_18)
+@needs(opens=True, network="none", option="block_private_ips")
+@pytest.mark.usefixtures("alone")
+def test_no_private_address_is_opened_without_a_network(inside: Inside, lab: Lab) -> None:
+    """With block_private_ips=False nothing private is opened under none()."""
+    site = lab.site(addresses=[UNLISTED])
+    with inside.opened(network=inside.target.Network.none(), block_private_ips=False) as box:
+        for client, scheme in inside.ways("none", "https", "http", "tcp"):
+            ran = inside.attempt(box, client, scheme, _at(site, scheme))
+            inside.judge(
+                connections(lab.seen(site), site),
+                did=f"under Network.none() with block_private_ips=False it let {ran} through",
+                remedy="open nothing under Network.none(), whatever other options say",
+            )
+    inside.proven("none", "https", "http", "tcp")
+    inside.control(site, "https")
+
+
+def _at(site: Site, scheme: Scheme, port: int | None = None) -> Destination:
+    """Say where a client goes that goes by the site's address."""
+    url = site.url(scheme, host=site.address, port=port)
+    return destination(scheme, site, port=port, host=site.address, url=url)

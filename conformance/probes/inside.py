@@ -130,7 +130,8 @@ class Inside:
         Raises:
             Violation: It did not open.
         """
-        key = tuple(sorted(overrides.items()))
+        # As text: whether the subject's own types can be hashed and compared is what is tested.
+        key = tuple(sorted((name, repr(value)) for name, value in overrides.items()))
         if key not in self._boxes:
             self._boxes[key] = self._stack.enter_context(self.opened(**overrides))
         return self._boxes[key]
@@ -374,7 +375,7 @@ class Inside:
         if not _private_reached[name]:
             raise NotRun(
                 "no client inside reached a private address even with block_private_ips=False, "
-                "so a refusal would show nothing"
+                "so a refusal would show nothing: see EGR-18"
             )
 
     def _reaches_private(self) -> bool:
@@ -418,7 +419,7 @@ class Inside:
         return _heard[key]
 
     def _hears_itself(self, client: Client, scheme: Scheme) -> bool:
-        if not self.target.declared.fact("has_processes") or scheme == "dns":
+        if scheme == "dns":
             return False
         port = 20000 + secrets.randbelow(20000)
         url = f"{scheme}://127.0.0.1:{port}/"

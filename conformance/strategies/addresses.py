@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import ipaddress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from hypothesis import strategies as st
 
 from conformance import oracle
+from conformance.probes.clients import Scheme
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from conformance.probes.places import Family
 
 _LOOPBACK = ("127.0.0.0", "::1")
 
@@ -128,6 +131,7 @@ LITERALS = (
     *(Literal("10.0.0.1", kind) for kind in _IPV4_SPELLINGS),
     *(Literal(ends[0], "dotted decimal") for ends in oracle.PRIVATE_IPV4 if ends[0] != "127.0.0.0"),
     *(Literal("169.254.169.254", kind) for kind in ("dotted decimal", "mapped", "NAT64")),
+    Literal("100.64.0.1", "mapped"),
     *(Literal("fd00::1", kind) for kind in _IPV6_SPELLINGS),
     *(Literal(address, "compressed") for address in ("fe80::1", "fec0::1")),
 )
@@ -157,3 +161,94 @@ LOOPBACK_HOSTS = (
 """Ways to write the host's own loopback addresses in a URL."""
 
 loopback_hosts = st.sampled_from(LOOPBACK_HOSTS)
+
+
+@dataclass(frozen=True, slots=True)
+class LoopbackPlace:
+    """A place on the host's own loopback, and what a client there speaks; port 0 is any."""
+
+    address: str
+    port: int
+    scheme: Scheme
+
+
+LOOPBACK_PLACES = (
+    LoopbackPlace("127.0.0.1", 0, "https"),
+    LoopbackPlace("::1", 0, "https"),
+    LoopbackPlace("127.0.0.53", 53, "https"),
+    LoopbackPlace("127.0.0.1", 0, "tcp"),
+    LoopbackPlace("127.0.0.1", 0, "udp"),
+)
+"""One place of each family and protocol, and one where name servers listen."""
+
+loopback_places = st.builds(
+    LoopbackPlace,
+    st.one_of(
+        st.sampled_from(["127.0.0.1", "::1"]),
+        st.builds("127.{}.{}.{}".format, *[st.integers(1, 254)] * 3),
+    ),
+    st.sampled_from([0, 22, 25, 53, 80, 443, 2375, 3128, 5432, 6379, 8080, 11434]),
+    st.sampled_from(get_args(Scheme)[:-1]),
+)
+"""Places on the host's own loopback, at ports of services that are found there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Detour:
+    """A way to the address of a listed name that does not go by that name.
+
+    Attributes:
+        family: Of the address.
+        kind: Another name of it, or how the address is spelled.
+        after_use: Whether a permitted request comes first.
+    """
+
+    family: Family
+    kind: str
+    after_use: bool
+
+    @property
+    def by_name(self) -> bool:
+        """Whether it goes by another name."""
+        return self.kind == "another name"
+
+    @property
+    def is_canonical(self) -> bool:
+        """Whether every client takes it, and not only one that reads odd spellings."""
+        return self.by_name or self.kind in _CANONICAL
+
+    def host(self, address: str) -> str:
+        """The host part of the URL."""
+        table = _IPV6_SPELLINGS if ":" in address else _IPV4_SPELLINGS
+        return table[self.kind if self.kind in table else next(iter(table))](address)
+
+
+DETOURS = (
+    Detour(4, "dotted decimal", after_use=True),
+    Detour(4, "another name", after_use=True),
+    Detour(6, "compressed", after_use=True),
+    Detour(4, "dotted decimal", after_use=False),
+    Detour(4, "mapped", after_use=False),
+)
+"""An address and another name of it, before and after the listed name was used."""
+
+detours = st.builds(
+    Detour,
+    st.sampled_from((4, 6)),
+    st.sampled_from(["another name", *_IPV4_SPELLINGS, *_IPV6_SPELLINGS]),
+    st.booleans(),
+)
+
+
+OPENED = (
+    "10.0.0.1",
+    "192.168.1.1",
+    "169.254.169.254",
+    "100.64.0.1",
+    "fd00::1",
+    "a name",
+    "127.0.0.1",
+    "::1",
+    "localhost",
+)
+"""Private addresses that something can listen at, one of them by a name of its own."""

@@ -42,6 +42,9 @@ names = st.builds(
     st.lists(plain_labels, min_size=1, max_size=3),
     _top_labels,
 )
+one_word_names = st.text(LETTERS, min_size=1, max_size=8)
+"""Host names without a dot, of which each letter is one too."""
+
 ports = st.one_of(st.sampled_from([443, 8443, 80, 22, 1, 65535]), st.integers(1, 65535))
 
 
@@ -62,10 +65,16 @@ hosts = st.one_of(
 entries = st.builds(_written, hosts, st.one_of(st.none(), ports))
 """Right entries in canonical spelling."""
 
-ENTRIES = tuple(
-    _written(host, port)
-    for host in ("packages.example.org", "203.0.113.10", "2001:db8::1")
-    for port in (None, 1, 8443, 65535)
+HOSTS = ("packages.example.org", "203.0.113.10", "2001:db8::1")
+"""One of each kind of host."""
+
+ENTRIES = (
+    *(_written(host, port) for host in HOSTS for port in (None, 1, 8443, 65535)),
+    _written("localhost", 8000),
+    _written("7-zip.xn--bcher-kva.example", None),
+    # As long as a label and a name can be.
+    _written(f"{'l' * 63}.example.org", None),
+    _written(f"{'a.' * 126}b", 8443),
 )
 """One of each kind of right entry."""
 
@@ -128,3 +137,11 @@ wrong_entries = st.one_of(
     ),
 )
 """Texts with a scheme, a path or a wildcard, each built around a right entry."""
+
+SCHEME_PATH_WILDCARD = (
+    *(WrongEntry(f"{scheme}://packages.example.org", "scheme") for scheme in ("https", "http")),
+    *(WrongEntry(f"packages.example.org{path}", "path") for path in ("/", "/a/b", ":443/a")),
+    *(WrongEntry(text, "wildcard") for text in ("*", "*.example.org", "packages.*.org")),
+    WrongEntry("https://packages.example.org:443/a", "scheme"),
+)
+"""One of each kind that the documents name."""

@@ -81,14 +81,19 @@ def _fact(built: Sandbox, name: str) -> bool:
 
 def parameters(sandbox: type[Sandbox]) -> tuple[str, ...]:
     """The keywords of a constructor, through the bases that its `**kwargs` go to."""
+    return tuple(constructor(sandbox))
+
+
+def constructor(sandbox: type[Any]) -> dict[str, inspect.Parameter]:
+    """The parameters of a constructor, through the bases that its `**kwargs` go to."""
     named = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    names: dict[str, None] = {}
+    taken: dict[str, inspect.Parameter] = {}
     for base in sandbox.__mro__:
         if "__init__" not in vars(base):
             continue
         # The class itself would show its metaclass's `*args, **kwargs`.
         found = list(inspect.signature(vars(base)["__init__"]).parameters.values())[1:]
-        names.update((entry.name, None) for entry in found if entry.kind in named)
+        taken = {entry.name: entry for entry in found if entry.kind in named} | taken
         if not any(entry.kind is inspect.Parameter.VAR_KEYWORD for entry in found):
             break
-    return tuple(names)
+    return taken

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
     from typing import Any
 
+    from pydantic import JsonValue
+
     from conformance.subject.loop import LoopThread, Outcome
     from sandboxes.contract import OpenRequest, Sandbox
     from sandboxes.session import Session
@@ -27,6 +29,7 @@ _EXIT_CODES = range(256)
 _OPEN_REMEDY = "open() yields a ready sandbox for every configuration that the constructor accepted"
 _EXECUTE_REMEDY = "a command never makes execute() raise; return its exit code"
 _FILE_REMEDY = "raise only the errors that the contract names"
+_DETACH_REMEDY = "detach() returns JSON for every sandbox that declares supports_resume"
 _CLOSE_REMEDY = "leaving open() deletes the sandbox without an error"
 
 
@@ -125,6 +128,11 @@ class Box:
         running = self.running
         call = f"write_file({_short(path)}, {len(data)} bytes)"
         run(self._loop, lambda: running.write_file(path, data), BOUNDS.files, call, _FILE_REMEDY)
+
+    def detach(self) -> JsonValue:
+        """Let go of it without deleting it, and give what resuming it takes."""
+        running = self.running
+        return run(self._loop, running.detach, BOUNDS.open, "detach()", _DETACH_REMEDY)
 
     def inventory(self) -> list[str]:
         """What exists outside this process because of the sandbox."""

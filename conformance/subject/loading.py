@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import inspect
 import sys
+from collections.abc import Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -187,3 +188,13 @@ def _check_declarations(spec: str, cls: type[Sandbox]) -> None:
             f"--sandbox={spec}: declares supported_header_bindings = {kinds!r}; "
             "write a frozenset of binding types"
         )
+    packages: Any = cls.optional_packages
+    if not isinstance(packages, Mapping) or not all(map(_is_text, (*packages, *packages.values()))):
+        raise TargetError(
+            f"--sandbox={spec}: declares optional_packages = {packages!r}; "
+            "write a mapping of import names to extras, such as {'bashkit': 'bashkit'}"
+        )
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value)

@@ -6,20 +6,13 @@ built something before, in the same process, would see nothing.
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-import tempfile
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from conformance.bounds import BOUNDS
 from conformance.lab.census import Census
 from conformance.probes.watch import Watch
+from conformance.subject import fresh
 from conformance.subject.loading import load
-from conformance.verdicts import Violation
 from sandboxes.contract import (
     ACCESS_LEVELS,
     GitHubBinding,
@@ -34,7 +27,6 @@ if TYPE_CHECKING:
 
 # Threads and open files of what is imported for the first time are no trace.
 _FIRST_KINDS = ("process", "file entry", "mount")
-_REMEDY = "raise an Exception from the constructor, and end in time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,28 +76,7 @@ def watched(target: Target) -> list[Refusal]:
     Raises:
         Violation: It ended the process, or did not come back.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        report = Path(folder) / "report.json"
-        work = [str(report), target.name, json.dumps(target.options), json.dumps(sys.path)]
-        try:
-            done = subprocess.run(
-                [sys.executable, "-m", "conformance.subject.refusals", *work],
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=BOUNDS.open,
-                check=False,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise Violation(
-                f"refusing did not end within {BOUNDS.open:g} s", remedy=_REMEDY
-            ) from error
-        if not report.exists():
-            words = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
-            raise Violation(
-                f"a constructor that refused ended its process: {done.returncode} {words}",
-                remedy=_REMEDY,
-            )
-        return [Refusal(**entry) for entry in json.loads(report.read_text(encoding="utf-8"))]
+    return [Refusal(**entry) for entry in fresh.ask(__name__, target, "refusing")]
 
 
 def _refuse(cls: type[Sandbox], options: dict[str, Any], given: dict[str, Any]) -> Refusal:
@@ -123,15 +94,10 @@ def _refuse(cls: type[Sandbox], options: dict[str, Any], given: dict[str, Any]) 
     return Refusal(repr(given), refused, list(dict.fromkeys(deeds)))
 
 
-def _main(report: str, spec: str, options: str, path: str) -> None:
-    sys.path[:] = json.loads(path)
+def _watched(spec: str, options: dict[str, Any]) -> list[dict[str, Any]]:
     cls = load(spec)
-    given = json.loads(options)
-    found = [asdict(_refuse(cls, given, refused)) for refused in owed(cls)]
-    Path(report).write_text(json.dumps(found), encoding="utf-8")
-    sys.stdout.flush()
-    os._exit(0)  # a subject's threads may not let go
+    return [asdict(_refuse(cls, options, refused)) for refused in owed(cls)]
 
 
 if __name__ == "__main__":
-    _main(*sys.argv[1:])
+    fresh.answer(_watched)

@@ -14,7 +14,7 @@ from conformance.subject.declarations import Declared, parameters
 from conformance.subject.loading import TargetError
 from conformance.subject.loop import LoopThread
 from conformance.verdicts import NotApplicable, Violation
-from sandboxes.contract import OpenRequest
+from sandboxes.contract import OpenRequest, RefusedConfiguration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.subject.facade import Box
-    from sandboxes.contract import Network, RunningSandbox, Sandbox
+    from sandboxes.contract import EgressPolicy, Network, RunningSandbox, Sandbox
     from sandboxes.session import Session
 
 RESERVED = ("network", "access", "hooks", "header_bindings")
@@ -42,6 +42,15 @@ class Surroundings:
 
     ca_bundle: Path | None = None
     loopback: bool = False
+
+
+def asked_for(cls: type[Sandbox]) -> dict[str, Any]:
+    """The network that must be asked for where a type has the option and no `none()`."""
+    modes, network = cls.supported_network, cls.network_type
+    if "none" in modes or "network" not in parameters(cls):
+        return {}
+    wide = "all" in modes
+    return {"network": network.all() if wide else network.allow(hosts=["nothing.invalid"])}
 
 
 class Target:
@@ -83,6 +92,11 @@ class Target:
         """The value type that the constructor takes as `network`."""
         return self.cls.network_type
 
+    @property
+    def EgressPolicy(self) -> type[EgressPolicy]:
+        """The value type that the constructor takes as `egress`, if it takes one."""
+        return self.cls.egress_policy_type
+
     def has_option(self, name: str) -> bool:
         """Whether the constructor has this keyword."""
         return name in self.declared.parameters
@@ -121,6 +135,7 @@ class Target:
         *,
         session_id: str | None = None,
         secrets: Mapping[str, str] | None = None,
+        resume: Any = None,  # noqa: ANN401 - JSON
         **overrides: Any,  # noqa: ANN401
     ) -> AbstractContextManager[Box]:
         """Build a sandbox with these options and open it; leaving deletes it.
@@ -130,7 +145,8 @@ class Target:
             Violation: It did not open or close in time, or yielded no running sandbox.
             Exception: What its constructor or `open` raised, unchanged.
         """
-        return self.enter(self.build(**overrides), session_id=session_id, secrets=secrets)
+        sandbox = self.build(**overrides)
+        return self.enter(sandbox, session_id=session_id, secrets=secrets, resume=resume)
 
     def enter(
         self,
@@ -138,11 +154,22 @@ class Target:
         *,
         session_id: str | None = None,
         secrets: Mapping[str, str] | None = None,
+        resume: Any = None,  # noqa: ANN401 - JSON
+        insist: bool = False,
     ) -> AbstractContextManager[Box]:
-        """Open a sandbox that is already built; see `open`."""
-        if not self.declared.fact("opens"):
+        """Open a sandbox that is already built; see `open`.
+
+        Args:
+            sandbox: The sandbox.
+            session_id: A unique one if None.
+            secrets: Values of secrets.
+            resume: What an earlier one gave when it was detached.
+            insist: Try it also with one that says that it opens nothing.
+        """
+        if not insist and not self.declared.fact("opens"):
             raise NotApplicable(f"{self.cls.__name__} opens nothing")
-        return facade.opened(self._live_loop(), sandbox, self._request(session_id, secrets))
+        request = self._request(session_id, secrets, resume)
+        return facade.opened(self._live_loop(), sandbox, request)
 
     def session(
         self,
@@ -207,11 +234,17 @@ class Target:
             options.setdefault(_PRIVATE, False)
         return options
 
-    def _request(self, session_id: str | None, secrets: Mapping[str, str] | None) -> OpenRequest:
+    def _request(
+        self,
+        session_id: str | None,
+        secrets: Mapping[str, str] | None,
+        resume: Any = None,  # noqa: ANN401 - JSON
+    ) -> OpenRequest:
         return OpenRequest(
             session_id=session_id or f"conformance-{os.getpid()}-{uuid.uuid4().hex[:12]}",
             secrets=secrets or {},
             ca_bundle=self.surroundings().ca_bundle,
+            resume=resume,
         )
 
     def _call(self, overrides: Mapping[str, Any]) -> str:
@@ -220,17 +253,12 @@ class Target:
         return f"{self.cls.__name__}({text})"
 
     def _first_build(self) -> Sandbox:
-        modes = self.cls.supported_network
-        if "none" not in modes and "network" in parameters(self.cls):
+        asked = asked_for(self.cls)
+        if asked:
             # Its constructor is right to refuse a missing network, which is none().
             with suppress(Exception):
                 return self.cls(**self.options)
-            network = self.cls.network_type
-            self._network = {
-                "network": network.all()
-                if "all" in modes
-                else network.allow(hosts=["nothing.invalid"])
-            }
+            self._network = asked
         try:
             return self.cls(**self.options, **self._network)
         except TypeError as error:
@@ -250,4 +278,7 @@ class Target:
         remedy = "pass what its constructor needs with --sandbox-option KEY=JSON"
         if isinstance(error, ImportError):
             remedy = "install what it names, and run again"
+        elif isinstance(error, RefusedConfiguration):
+            # It says itself what to do.
+            return f"--sandbox={self.name}: {shown(error).removeprefix('RefusedConfiguration: ')}"
         return f"--sandbox={self.name}: {self._call({})} raised {shown(error)}; {remedy}"

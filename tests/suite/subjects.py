@@ -227,3 +227,7 @@ class NoSandboxAtAll:
 
 
 def function() -> None: ...
+
+
+class DeclaresOneExtra(Right):
+    optional_packages = "bashkit"  # type: ignore[assignment]  # the sin

@@ -33,6 +33,7 @@ def test_a_known_name_a_module_and_a_file_give_the_class() -> None:
         (subject("NoSandboxAtAll"), ["CustomSandbox", "open(request)", "supported_network"]),
         (subject("Unfinished"), ["is abstract", "open"]),
         (subject("DeclaresText"), ["supported_network = 'none'", "frozenset"]),
+        (subject("DeclaresOneExtra"), ["optional_packages = 'bashkit'", "mapping"]),
     ],
 )
 def test_what_cannot_be_had_is_told_in_one_line(spec: str, facts: list[str]) -> None:

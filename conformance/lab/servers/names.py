@@ -71,4 +71,5 @@ class Resolver:
             if family:
                 answers = dns.rrset.from_text_list(question.name, 0, "IN", kind, family)
                 response.answer.append(answers)
-        return response.to_wire(), float(site.schedule["delay"])
+        # In the order that was asked for: which address comes first can be what a check is about.
+        return response.to_wire(want_shuffle=False), float(site.schedule["delay"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import socket
 from collections import deque
 from functools import partial
@@ -103,17 +104,23 @@ class LoopbackPlaces:
         found = tuple(address for address in _LOOPBACKS[family] if _is_usable(address))
         closers: list[Callable[[], object]] = []
         numbers = []
-        for role in ("https", "http", "tcp"):
-            for listener in (listeners := _at_one_port(listening.listen_at, found)):
+        for role in ("https", "http"):
+            for listener in (listeners := _at_one_port(found, listening.listen_at)):
                 self._streams.add(listener, role)
                 closers.append(partial(self._streams.remove, listener))
             numbers.append(listeners[0].getsockname()[1])
-        handles = _at_one_port(listening.datagrams_at, found)
-        closers += [self._new_datagrams(handle).close for handle in handles]
+        # A place is an address and a port, whatever the protocol: a number for datagrams
+        # alone could be that of another site's listener, which would then serve this one.
+        both = _at_one_port(found, listening.listen_at, listening.datagrams_at)
+        for listener in both[: len(found)]:
+            self._streams.add(listener, "tcp")
+            closers.append(partial(self._streams.remove, listener))
+        closers += [self._new_datagrams(handle).close for handle in both[len(found) :]]
+        other = both[0].getsockname()[1]
         self._open.append(lambda: [close() for close in closers])
         while len(self._open) > _LISTENING_SITES:
             self._open.popleft()()
-        return found, _ports(numbers[0], numbers[1], numbers[2], handles[0].getsockname()[1])
+        return found, _ports(numbers[0], numbers[1], other, other)
 
 
 def _is_usable(address: str) -> bool:
@@ -125,9 +132,9 @@ def _is_usable(address: str) -> bool:
 
 
 def _at_one_port(
-    open_at: Callable[[str, int], socket.socket], found: tuple[str, ...]
+    found: tuple[str, ...], *kinds: Callable[[str, int], socket.socket]
 ) -> list[socket.socket]:
-    """Open a socket at each address, all at the same free port.
+    """Open a socket of each kind at each address, all at the same free port.
 
     Raises:
         LabError: no port was free at all of them.
@@ -136,7 +143,7 @@ def _at_one_port(
         handles: list[socket.socket] = []
         number = 0
         try:
-            for address in found:
+            for open_at, address in itertools.product(kinds, found):
                 handles.append(open_at(address, number))
                 number = handles[0].getsockname()[1]
         except OSError:  # free at the first address, taken at the second

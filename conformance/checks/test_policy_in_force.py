@@ -1,0 +1,156 @@
+"""EGR: the policy is there before anything runs."""
+
+from __future__ import annotations
+
+import secrets
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Literal
+
+import pytest
+
+from conformance.marks import needs, verifies
+from conformance.probes.clients import CLIENT_SECONDS
+from conformance.probes.inside import connections, describe
+from conformance.probes.places import destination
+from conformance.requirements import EGR_31
+from conformance.verdicts import NotRun, Violation
+from sandboxes.contract import SandboxCallbackContext, SandboxHook
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformance.lab.client import Lab
+    from conformance.lab.sites import Site
+    from conformance.probes.clients import Scheme
+    from conformance.probes.inside import Inside
+    from sandboxes.contract import Network
+
+Mode = Literal["none", "allow"]
+
+both_modes = pytest.mark.parametrize(
+    "mode",
+    [
+        pytest.param("none", marks=needs(network="none")),
+        pytest.param("allow", marks=needs(network="allow")),
+    ],
+)
+
+_SCHEMES: tuple[Scheme, ...] = ("https", "http", "tcp")
+_LIMIT = CLIENT_SECONDS + 2.0
+
+# How many commands a hook got through, by the token that it was constructed with.
+_ran: dict[str, int] = {}
+
+
+class Commander(SandboxHook):
+    """Run commands as soon as the sandbox is ready."""
+
+    def __init__(self, token: str, commands: list[str]) -> None:
+        self.token = token
+        self.commands = commands
+
+    async def on_create(self, ctx: SandboxCallbackContext) -> None:
+        """Run them in turn."""
+        for command in self.commands:
+            await ctx.sandbox.execute(command, timeout_seconds=_LIMIT)
+            _ran[self.token] = _ran.get(self.token, 0) + 1
+
+
+def _network(inside: Inside, mode: Mode, listed: Site) -> Network:
+    network = inside.target.Network
+    return network.none() if mode == "none" else network.allow(hosts=[listed.entry])
+
+
+def _commands(inside: Inside, mode: Mode, site: Site, first: int = 0) -> list[str]:
+    """Give a command for each protocol that goes to a site, another one in front each time."""
+    ways = {scheme: client for client, scheme in reversed(inside.ways(mode, *_SCHEMES))}
+    lines = [client.command(one, destination(one, site)) for one, client in ways.items()]
+    first %= len(lines)
+    return lines[first:] + lines[:first]
+
+
+@contextmanager
+def _stays_shut(inside: Inside, lab: Lab, mode: Mode, when: str) -> Iterator[tuple[Site, Network]]:
+    """Give a site to try in vain, and a policy under which a listed host is to be reached."""
+    unlisted, listed = lab.site(), lab.site()
+    network = _network(inside, mode, listed)
+    yield unlisted, network
+    inside.judge(
+        connections(lab.seen(unlisted), unlisted),
+        did=f"under {network.mode}(), {when}, it let a request to {unlisted.name} out",
+        remedy="put the policy in force before the sandbox is handed out and runs anything",
+    )
+
+
+@verifies(EGR_31)
+@needs(opens=True)
+@both_modes
+def test_the_policy_is_in_force_before_the_first_hook(inside: Inside, lab: Lab, mode: Mode) -> None:
+    """What a hook runs in `on_create` is under the policy, from its first command on."""
+    for turn in range(3):
+        token = f"hook{secrets.token_hex(4)}"
+        with _stays_shut(inside, lab, mode, "from a hook's on_create") as (site, network):
+            commands = _commands(inside, mode, site, turn)
+            hooks = (Commander(token, commands),)
+            with inside.target.session(network=network, hooks=hooks):
+                pass
+        if _ran.get(token) != len(commands):
+            raise NotRun("a hook's commands did not all run, so nothing can be told: see HOK-01")
+    inside.proven(mode, *_SCHEMES)
+    inside.control(site, "tcp")
+
+
+@verifies(EGR_31)
+@needs(opens=True)
+@both_modes
+def test_the_policy_is_in_force_before_the_first_command(
+    inside: Inside, lab: Lab, mode: Mode
+) -> None:
+    """The first command of a session is under the policy, also in a second one like it."""
+    for turn in range(3):
+        with _stays_shut(inside, lab, mode, "from its first command") as (site, network):
+            sandbox = inside.target.build(network=network)
+            for _ in range(2):
+                with inside.target.enter(sandbox) as box:
+                    box.execute(_commands(inside, mode, site, turn)[0], timeout_seconds=_LIMIT)
+    inside.proven(mode, *_SCHEMES)
+    inside.control(site, "tcp")
+
+
+@verifies(EGR_31)
+@needs(opens=True, option="setup_script")
+@both_modes
+def test_the_policy_is_in_force_before_the_setup_script(
+    inside: Inside, lab: Lab, mode: Mode
+) -> None:
+    """What the setup script runs is under the policy, from its first command on."""
+    for turn in range(2):
+        with _stays_shut(inside, lab, mode, "from its setup script") as (site, network):
+            script = "\n".join([*_commands(inside, mode, site, turn), "echo over > over.txt"])
+            with inside.opened(network=network, setup_script=script) as box:
+                over = box.execute("cat over.txt").stdout.strip()
+        if over != "over":
+            raise NotRun("the setup script did not run to its end: see LIF-11")
+    inside.proven(mode, *_SCHEMES)
+    inside.control(site, "tcp")
+
+
+@verifies(EGR_31)
+@needs(opens=True, network="allow")
+def test_a_listed_host_is_open_to_the_first_hook(inside: Inside, lab: Lab) -> None:
+    """What is in force in `on_create` is the policy itself, which opens what it lists."""
+    site = lab.site()
+    ways = inside.ways("allow", "https")
+    commands = [client.command(one, destination(one, site)) for client, one in ways]
+    hooks = (Commander(f"hook{secrets.token_hex(4)}", commands),)
+    network = _network(inside, "allow", site)
+    with inside.target.session(network=network, hooks=hooks):
+        seen = connections(lab.seen(site), site)
+    if not any(one.kind == "request" for one in seen):
+        inside.control(site, "https")
+        raise Violation(
+            f"under {network!r} it refused a hook's on_create what is listed: "
+            f"{'; '.join(map(repr, commands))}",
+            saw=describe(seen),
+            remedy="put the whole policy in force before hooks run, with what it opens",
+        )
