@@ -196,19 +196,14 @@ def block(entry: str) -> Block:
 def covers_a_family(blocks: Iterable[Block]) -> bool:
     """Whether blocks together hold every IPv4 or every IPv6 address.
 
-    A mapped IPv4 address counts for the IPv4 one, whichever block holds it.
+    A mapped IPv4 address counts for the IPv4 one, whichever block holds it; so what holds
+    every IPv6 address holds every IPv4 one too.
     """
-    given = list(blocks)
-    ipv4 = [(one.first, one.last) for one in given if one.bits == 32]
-    ipv6 = [(one.first, one.last) for one in given if one.bits == 128]
-    ipv4 += [(max(first - _MAPPED, 0), last - _MAPPED) for first, last in ipv6]
-    return _without_a_gap(ipv4, _LOW32) or _without_a_gap(ipv6, (1 << 128) - 1)
-
-
-def _without_a_gap(runs: list[tuple[int, int]], highest: int) -> bool:
+    offsets = {32: 0, 128: _MAPPED}
+    runs = [(one.first - offsets[one.bits], one.last - offsets[one.bits]) for one in blocks]
     wanted = 0
     for first, last in sorted(runs):
         if first > wanted:
             break
         wanted = max(wanted, last + 1)
-    return wanted > highest
+    return wanted > _LOW32

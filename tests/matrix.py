@@ -32,10 +32,10 @@ ROOT = Path(__file__).parents[1]
 FULL = "KILL_MATRIX_FULL"
 """Set this variable to hold each fault against every requirement that has a check."""
 
-SLICES = 8
+SLICES = 24
 """Without it: against those that it breaks, and one in so many of the others."""
 
-_MOST_SUBJECTS = 10
+_MOST_SUBJECTS = 16
 _SECONDS = 1500
 # Several checks of a subject only wait, so more workers than processors pay.
 _RUNS_AT_ONCE = 2

@@ -224,6 +224,9 @@ def test_a_range_has_the_ends_that_the_library_gives_it(entry: str) -> None:
     assert oracle.block(entry) == Block(network.max_prefixlen, *ends)
 
 
+ALL_BUT_THE_LOWEST = [f"{ipaddress.IPv4Address(1 << n)}/{32 - n}" for n in range(32)]
+
+
 def covers(entries: list[str]) -> bool:
     return oracle.covers_a_family(map(oracle.block, entries))
 
@@ -258,7 +261,10 @@ def test_a_gap_covers_nothing_whole_and_is_taken(entries: tuple[str, ...]) -> No
         ([], False),
         (["0.0.0.0/1"], False),
         (["128.0.0.0/1"], False),
+        ([*ALL_BUT_THE_LOWEST], False),
+        ([*ALL_BUT_THE_LOWEST, "0.0.0.0"], True),
         (["0.0.0.0/1", "128.0.0.0/1", "::1"], True),
+        (["::/1", "8000::/1"], True),
         (["::ffff:0:0/97", "::ffff:8000:0/98", "::ffff:c000:0/98"], True),
         (["::ffff:0:0/97", "::ffff:8000:0/98", "::ffff:c000:0/99"], False),
         (["::fffe:0:0/95"], True),

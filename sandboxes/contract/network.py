@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 NetworkMode = Literal["none", "all", "allow"]
 
+_HOSTS, _SUCH_AS = "Network: hosts", "('packages.example.org',)"
 HTTPS_PORT = 443
 MAX_NAME_LENGTH = 253
 
@@ -174,7 +175,7 @@ class Network:
     def __post_init__(self) -> None:
         if not isinstance(self.mode, str) or self.mode not in messages.NETWORK_SPELLINGS:
             raise RefusedConfiguration(messages.unknown_network_mode(self.mode))
-        hosts = entry_tuple("Network: hosts", self.hosts, "('packages.example.org',)")
+        hosts = entry_tuple(_HOSTS, self.hosts, _SUCH_AS)
         object.__setattr__(self, "hosts", hosts)
         if self.mode == "allow" and not self.hosts:
             raise RefusedConfiguration(messages.no_hosts())
@@ -196,7 +197,7 @@ class Network:
     @classmethod
     def allow(cls, *, hosts: Sequence[str]) -> Self:
         """Only HTTPS connections to the listed `host[:port]` entries."""
-        return cls(mode="allow", hosts=entry_tuple("Network: hosts", hosts, "('example.org',)"))
+        return cls(mode="allow", hosts=entry_tuple(_HOSTS, hosts, _SUCH_AS))
 
     @property
     def entries(self) -> tuple[HostEntry, ...]:

@@ -140,21 +140,29 @@ def test_no_text_with_a_forbidden_character_is_an_entry(before: str, bad: str, a
         HostEntry.parse(before + bad + after)
 
 
+NO_HOSTS = "Network.allow() without hosts opens nothing; pass network=Network.none()"
+NO_TUPLE = "Network: hosts is of type str; pass a tuple, such as ('packages.example.org',)"
+ALLOW_ONLY = "takes no hosts; pass Network.allow(hosts=...)"
+NO_MODE = "does not exist; pass 'none', 'all' or 'allow'"
+
+
 @pytest.mark.parametrize(
-    "build",
+    ("build", "message"),
     [
-        lambda: Network.allow(hosts=()),
-        lambda: Network.allow(hosts="a.test"),
-        lambda: Network(mode="none", hosts=("a.test",)),
-        lambda: Network(mode="all", hosts=("a.test",)),
-        lambda: Network(mode="allow"),
-        lambda: Network(mode="some"),  # type: ignore[arg-type]
-        lambda: Network(mode=[]),  # type: ignore[arg-type]
+        (lambda: Network.allow(hosts=()), NO_HOSTS),
+        (lambda: Network(mode="allow"), NO_HOSTS),
+        (lambda: Network.allow(hosts="a.test"), NO_TUPLE),
+        (lambda: Network(mode="allow", hosts="a.test"), NO_TUPLE),  # type: ignore[arg-type]  # that is the mistake
+        (lambda: Network(mode="none", hosts=("a.test",)), f"Network.none() {ALLOW_ONLY}"),
+        (lambda: Network(mode="all", hosts=("a.test",)), f"Network.all() {ALLOW_ONLY}"),
+        (lambda: Network(mode="some"), f"Network: mode 'some' {NO_MODE}"),  # type: ignore[arg-type]  # that is the mistake
+        (lambda: Network(mode=[]), f"Network: mode [] {NO_MODE}"),  # type: ignore[arg-type]  # that is the mistake
     ],
 )
-def test_hosts_go_with_allow_and_with_nothing_else(build: type[Network]) -> None:
-    with pytest.raises(RefusedConfiguration):
+def test_hosts_go_with_allow_and_with_nothing_else(build: type[Network], message: str) -> None:
+    with pytest.raises(RefusedConfiguration) as raised:
         build()
+    assert str(raised.value) == message
 
 
 def test_networks_are_values() -> None:
