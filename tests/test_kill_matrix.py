@@ -35,9 +35,13 @@ BASHKITS_ADVICE = "EGR-22"
 
 # What cannot be shown, by the sandbox's name: a right one gets no certificate for that.
 NOT_RUN = {
-    "HasAnUncommonClient": {"EGR-26"},
-    "HasNoClients": {"EGR-01", "EGR-02", "EGR-03", "EGR-04"},
+    "HasAnUncommonClient": {"EGR-24", "EGR-26"},
+    "HasNoClients": {f"EGR-{n:02}" for n in (1, 2, 3, 4, 24, 26, 31)},
 }
+
+
+# Requirements that others cannot be checked without, and name where they are broken.
+ROOT_CAUSES = ("CFG-02", "CFG-03", "CFG-04", "NET-02", "EGR-10", "EGR-18", "EXE-01", "EXE-06")
 
 
 @pytest.fixture(scope="session")
@@ -76,11 +80,13 @@ def in_order(verdict: str, message: str) -> bool:
     Where a constructor takes what it does not declare, or commands do not show what they
     print, the requirement that this breaks is named, and others cannot be checked.
     """
-    named = message.endswith(("CFG-02", "CFG-03", "CFG-04", "EGR-10", "EGR-18", "EXE-01", "EXE-06"))
+    named = message.endswith(
+        ("CFG-02", "CFG-03", "CFG-04", "NET-02", "EGR-10", "EGR-18", "EXE-01", "EXE-06")
+    )
     return verdict in FINE or (verdict == Verdict.NOT_RUN.value and named)
 
 
-@each(FAULTY)
+@each(matrix.chosen())
 def test_a_fault_breaks_exactly_what_it_says(subject: Subject, judged: Judge) -> None:
     verdicts = judged(subject).verdicts(subject)
 
@@ -106,12 +112,16 @@ def test_an_honest_oddity_is_certified(subject: Subject, judged: Judge) -> None:
     odd = {name: verdict for name, (verdict, _) in verdicts.items() if verdict not in FINE}
     if has_bashkits_curl(subject) and odd.get(BASHKITS_ADVICE) == Verdict.WARN.value:
         del odd[BASHKITS_ADVICE]
-    advised = dict.fromkeys(ADVICE.get(name, set()), Verdict.WARN.value)
-    assert odd == advised | dict.fromkeys(NOT_RUN.get(name, set()), Verdict.NOT_RUN.value)
-    outcome = "partial" if name in NOT_RUN else "certified"
+    advised = dict.fromkeys(ADVICE.get(name, set()) & set(verdicts), Verdict.WARN.value)
+    assert odd == advised | dict.fromkeys(
+        NOT_RUN.get(name, set()) & set(verdicts), Verdict.NOT_RUN.value
+    )
+    outcome = "partial" if "not run" in odd.values() else "certified"
     assert found.certificates[subject.name]["outcome"] == outcome, verdicts
 
 
-def test_every_check_is_failed_by_some_fault(packaged_checks: set[str], judged: Judge) -> None:
-    failed = set().union(*(judged(subject).failed_checks for subject in FAULTY))
-    assert failed == packaged_checks
+if matrix.FULL:  # a sample of the faults fails a sample of the checks
+
+    def test_every_check_is_failed_by_some_fault(packaged_checks: set[str], judged: Judge) -> None:
+        failed = set().union(*(judged(subject).failed_checks for subject in FAULTY))
+        assert failed == packaged_checks

@@ -52,6 +52,7 @@ ways_to_ask: st.SearchStrategy[Asked] = st.sampled_from(get_args(Asked)[:-1])
 @example(place=Place(4, by_name=True, port=DISCARD_PORT), asked="None")
 @example(place=Place(4, by_name=False, port=25), asked="left out")
 @example(place=Place(4, by_name=False, port=53), asked="written out")
+@example(place=Place(4, by_name=False, port=853), asked="written out")
 @example(place=Place(4, by_name=True), asked="after a command that timed out")
 def test_no_tcp_connection_leaves_without_a_network(
     inside: Inside, lab: Lab, place: Place, asked: Asked
@@ -324,6 +325,7 @@ def test_plain_http_to_a_listed_host_is_refused(
 @example(place=Place(4, by_name=True), listed=4443)
 @example(place=Place(4, by_name=False, port=25), listed=443)
 @example(place=Place(4, by_name=False, port=53), listed=443)
+@example(place=Place(4, by_name=False, port=853), listed=443)
 def test_another_port_of_a_listed_host_is_refused(
     inside: Inside, lab: Lab, place: Place, listed: int
 ) -> None:

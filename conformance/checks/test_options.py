@@ -55,8 +55,14 @@ def _is_set_by_the_class(refusal: Exception) -> bool:
     return isinstance(refusal, TypeError) and "multiple values for" in str(refusal)
 
 
+def _is_its_own(target: Target, name: str) -> bool:
+    """Whether an option only has the name of a public one: its default is of another kind."""
+    default = constructor(target.cls)[name].default
+    return isinstance(default, (list, tuple, dict)) and name not in ("hooks", "header_bindings")
+
+
 def _known(target: Target, names: Iterable[str]) -> list[str]:
-    found = [name for name in names if target.has_option(name)]
+    found = [name for name in names if target.has_option(name) and not _is_its_own(target, name)]
     if not found:
         raise NotApplicable(f"{target.cls.__name__} has none of the options {', '.join(names)}")
     return found

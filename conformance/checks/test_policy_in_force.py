@@ -13,7 +13,7 @@ from conformance.probes.clients import CLIENT_SECONDS
 from conformance.probes.inside import connections, describe
 from conformance.probes.places import destination
 from conformance.requirements import EGR_31
-from conformance.verdicts import NotRun, Violation
+from conformance.verdicts import NotApplicable, NotRun, Violation
 from sandboxes.contract import SandboxCallbackContext, SandboxHook
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def test_the_policy_is_in_force_before_the_first_hook(inside: Inside, lab: Lab, 
         with _stays_shut(inside, lab, mode, "from a hook's on_create") as (site, network):
             commands = _commands(inside, mode, site, turn)
             hooks = (Commander(token, commands),)
-            with inside.target.session(network=network, hooks=hooks):
+            with inside.target.session(**inside.known({"network": network}), hooks=hooks):
                 pass
         if _ran.get(token) != len(commands):
             raise NotRun("a hook's commands did not all run, so nothing can be told: see HOK-01")
@@ -109,7 +109,7 @@ def test_the_policy_is_in_force_before_the_first_command(
     """The first command of a session is under the policy, also in a second one like it."""
     for turn in range(3):
         with _stays_shut(inside, lab, mode, "from its first command") as (site, network):
-            sandbox = inside.target.build(network=network)
+            sandbox = inside.target.build(**inside.known({"network": network}))
             for _ in range(2):
                 with inside.target.enter(sandbox) as box:
                     box.execute(_commands(inside, mode, site, turn)[0], timeout_seconds=_LIMIT)
@@ -124,6 +124,8 @@ def test_the_policy_is_in_force_before_the_setup_script(
     inside: Inside, lab: Lab, mode: Mode
 ) -> None:
     """What the setup script runs is under the policy, from its first command on."""
+    if inside.target.refusal(setup_script="true") is not None:
+        raise NotApplicable("its setup_script is no text, but something of its own")
     for turn in range(2):
         with _stays_shut(inside, lab, mode, "from its setup script") as (site, network):
             script = "\n".join([*_commands(inside, mode, site, turn), "echo over > over.txt"])
@@ -144,7 +146,7 @@ def test_a_listed_host_is_open_to_the_first_hook(inside: Inside, lab: Lab) -> No
     commands = [client.command(one, destination(one, site)) for client, one in ways]
     hooks = (Commander(f"hook{secrets.token_hex(4)}", commands),)
     network = _network(inside, "allow", site)
-    with inside.target.session(network=network, hooks=hooks):
+    with inside.target.session(**inside.known({"network": network}), hooks=hooks):
         seen = connections(lab.seen(site), site)
     if not any(one.kind == "request" for one in seen):
         inside.control(site, "https")

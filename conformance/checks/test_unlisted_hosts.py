@@ -27,7 +27,7 @@ places = st.builds(
     Place,
     families,
     st.booleans(),
-    st.one_of(st.sampled_from((443, 8443, 80, 22, 25, 53)), st.integers(1, 65535)),
+    st.one_of(st.sampled_from((443, 8443, 80, 22, 25, 53, 853)), st.integers(1, 65535)),
 )
 
 Before = Literal["nothing", "a permitted request", "a command that timed out"]
@@ -45,6 +45,7 @@ befores: st.SearchStrategy[Before] = st.sampled_from(get_args(Before)[:-1])
 @example(place=Place(4, by_name=True), listed_port=443, before="a command that timed out", others=0)
 @example(place=Place(4, by_name=False, port=25), listed_port=443, before="nothing", others=0)
 @example(place=Place(4, by_name=False, port=53), listed_port=443, before="nothing", others=0)
+@example(place=Place(4, by_name=False, port=853), listed_port=443, before="nothing", others=0)
 def test_a_host_that_is_not_listed_is_refused(
     inside: Inside, lab: Lab, place: Place, listed_port: int, before: Before, others: int
 ) -> None:
@@ -73,7 +74,7 @@ def test_a_host_that_is_not_listed_is_refused(
 
 @verifies(EGR_12)
 @needs(opens=True, network="allow")
-@pytest.mark.parametrize("port", [5005, 443, 53])
+@pytest.mark.parametrize("port", [5005, 443, 53, 123])
 def test_no_datagram_leaves_but_to_resolve_names(inside: Inside, lab: Lab, port: int) -> None:
     """Under allow() no UDP datagram reaches a host, be it listed or not."""
     needs_of_lab(lab, "packets")

@@ -144,18 +144,23 @@ class Inside:
             NotRun: It has one policy that cannot be chosen, and this is another one.
             Violation: It did not open or close.
         """
-        with self.target.open(**self._known(overrides)) as box:
+        with self.target.open(**self.known(overrides)) as box:
             yield box
 
-    def _known(self, overrides: dict[str, Any]) -> dict[str, Any]:
+    def known(self, overrides: dict[str, Any]) -> dict[str, Any]:
+        """Give the options without a network that the constructor does not take, but has.
+
+        Raises:
+            NotRun: It has one policy that cannot be chosen, and this is another one.
+        """
         if "network" not in overrides or self.target.has_option("network"):
             return overrides
         rest = {name: value for name, value in overrides.items() if name != "network"}
         wanted, fixed = overrides["network"], self.target.build(**rest).network
-        if wanted is not None and wanted.mode != fixed.mode:
+        if wanted is not None and (wanted.mode, wanted.hosts) != (fixed.mode, fixed.hosts):
             raise NotRun(
                 f"{self.target.cls.__name__} has no option `network` and is built with "
-                f"{fixed.mode}(), so {wanted.mode}() cannot be had; give it that option"
+                f"{fixed.mode}(), so another policy cannot be had; give it that option"
             )
         return rest
 

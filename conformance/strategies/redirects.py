@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 if TYPE_CHECKING:
     from conformance.lab.sites import Site
 
-STATUSES = (301, 302, 303, 307, 308)
+STATUSES = (300, 301, 302, 303, 307, 308)
 
 _ELSEWHERE: dict[str, str] = {
     "another host": "https://{other}{path}",
