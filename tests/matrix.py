@@ -108,15 +108,15 @@ class Group:
     scope: tuple[str, ...] = ()
 
 
+def faults_of(primary: Requirement) -> list[Subject]:
+    """The faults of a requirement that are run: all, or the first few."""
+    same = [subject for subject in FAULTY if subject.primary is primary]
+    return same if FULL else same[:SAMPLE]
+
+
 def chosen() -> list[Subject]:
-    """The faults that are run: all, or the first few of each requirement."""
-    if FULL:
-        return FAULTY
-    return [
-        subject
-        for primary in ALL.values()
-        for subject in [one for one in FAULTY if one.primary is primary][:SAMPLE]
-    ]
+    """All faults that are run."""
+    return [subject for primary in ALL.values() for subject in faults_of(primary)]
 
 
 def groups(checked: Sequence[str]) -> list[Group]:
@@ -135,8 +135,7 @@ def groups(checked: Sequence[str]) -> list[Group]:
         ]
         found.append(Group(tuple(part), () if FULL else tuple(kept)))
     for place, primary in enumerate(ALL.values()):
-        same = [subject for subject in chosen() if subject.primary is primary]
-        for part in _parts(same):
+        for part in _parts(faults_of(primary)):
             broken = {one.id for subject in part for one in subject.breaks}
             kept = [
                 name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hypothesis import given, reject
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance import oracle
@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from conformance.strategies.hosts import WrongEntry
     from conformance.strategies.spellings import Pair
     from conformance.subject.targets import Target
-    from sandboxes.contract import Network
 
-_HOST = "packages.example.org"
+_HOST = values.HOST
 
 
 @verifies(NET_03)
@@ -44,7 +43,7 @@ def test_what_is_no_host_and_port_is_no_entry(target: Target, wrong: WrongEntry)
 def test_reaches_raises_on_what_is_no_entry(target: Target, wrong: WrongEntry) -> None:
     """`reaches` raises on what is no entry, whatever the network is."""
     kind = target.Network
-    for network in (kind.none(), kind.all(), _allow(target, _HOST)):
+    for network in (kind.none(), kind.all(), values.listing(target, [_HOST])):
         if values.refusal(network.reaches, wrong.text) is None:
             raise Violation(
                 f"{network!r}.reaches({wrong.text!r}) raised nothing though this has {wrong.fault}",
@@ -66,13 +65,6 @@ def test_an_ipv6_address_without_brackets_is_taken_whole(target: Target, pair: P
             )
 
 
-def _allow(target: Target, entry: str) -> Network:
-    if values.refusal(target.Network.allow, hosts=[entry]) is not None:
-        values.built(target.Network.allow, hosts=[_HOST])
-        reject()  # NET-02 speaks of right entries that are refused
-    return target.Network.allow(hosts=[entry])
-
-
 @verifies(NET_06)
 @given(host=hosts.hosts, port=hosts.ports)
 @each("host", hosts.HOSTS, port=80)
@@ -86,7 +78,7 @@ def test_no_port_means_443(target: Target, host: str, port: int) -> None:
             ((other, with_443), (other, bare)),
         ):
             want, got = (
-                values.built(_allow(target, entry).reaches, asked)
+                values.built(values.listing(target, [entry]).reaches, asked)
                 for entry, asked in (spelt_out, left_out)
             )
             if want is not got:
@@ -104,7 +96,7 @@ def test_entries_compare_in_normal_form(target: Target, pair: Pair) -> None:
     """An entry reaches another spelling exactly when both have the same normal form."""
     want = oracle.named(pair.first) == oracle.named(pair.second)
     for entry, asked in ((pair.first, pair.second), (pair.second, pair.first)):
-        network = _allow(target, entry)
+        network = values.listing(target, [entry])
         error = values.refusal(network.reaches, asked)
         if error is not None and not asked.isascii():
             continue  # a type may ask for A-labels
@@ -121,7 +113,7 @@ def test_entries_compare_in_normal_form(target: Target, pair: Pair) -> None:
 @each("text", spellings.ODD_TEXTS)
 def test_each_accepted_entry_reaches_itself(target: Target, text: str) -> None:
     """An entry that is accepted reaches itself, however odd it is."""
-    network = _allow(target, text)
+    network = values.listing(target, [text])
     if values.built(network.reaches, text) is not True:
         raise Violation(
             f"Network.allow(hosts=[{text!r}]) was built, and does not reach {text!r}",

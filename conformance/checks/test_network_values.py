@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from hypothesis import example, given, reject
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from conformance import oracle
@@ -18,13 +18,11 @@ from conformance.strategies.each import each
 from conformance.verdicts import Violation
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from conformance.strategies.hosts import Entry, WrongEntry
     from conformance.subject.targets import Target
     from sandboxes.contract import Network
 
-_HOST = "packages.example.org"
+_HOST = values.HOST
 _FIELDS = ("mode", "hosts")
 
 
@@ -35,7 +33,7 @@ _FIELDS = ("mode", "hosts")
 def test_methods_and_constructor_build_the_same(target: Target, listed: list[Entry]) -> None:
     """`none()`, `all()` and `allow()` equal what the constructor builds; its default is `none`."""
     kind, texts = target.Network, tuple(entry.text for entry in listed)
-    _allow(target, texts)
+    values.listing(target, texts)
     ways: dict[str, list[Network]] = {
         "none": [
             *(values.built(kind.none), values.built(kind)),
@@ -122,13 +120,6 @@ def test_hosts_go_with_allow_alone_and_are_no_plain_text(target: Target, text: s
     values.built(kind.allow, hosts=(text,))
 
 
-def _allow(target: Target, texts: Sequence[str]) -> Network:
-    if values.refusal(target.Network.allow, hosts=texts) is not None:
-        values.built(target.Network.allow, hosts=[_HOST])
-        reject()  # NET-02 speaks of right entries that are refused
-    return target.Network.allow(hosts=texts)
-
-
 @verifies(NET_05)
 @given(
     listed=st.lists(hosts.entries, min_size=1, max_size=3),
@@ -144,7 +135,7 @@ def test_reaches_is_none_never_all_always_allow_what_is_listed(
     networks = {
         "none": target.Network.none(),
         "all": target.Network.all(),
-        "allow": _allow(target, [origin.full for origin in sorted(origins)]),
+        "allow": values.listing(target, [origin.full for origin in sorted(origins)]),
     }
     # Each host with each port: what compares them apart takes one entry's for another's.
     ports = {port, *(origin.port for origin in origins)}
@@ -168,7 +159,7 @@ def test_reaches_is_none_never_all_always_allow_what_is_listed(
 @example(entries=list(hosts.MIXED_ENTRIES), word="evil")
 def test_no_entry_reaches_a_look_alike(target: Target, entries: list[Entry], word: str) -> None:
     """No entry reaches a host that only contains, begins or ends with it."""
-    network = _allow(target, [entry.text for entry in entries])
+    network = values.listing(target, [entry.text for entry in entries])
     listed = {entry.origin for entry in entries}
     others = look_alikes.look_alikes_with(word)
     for origin, look_alike in itertools.product(sorted(listed), others):
@@ -189,13 +180,18 @@ def test_networks_are_values(target: Target, listed: list[Entry]) -> None:
     """Networks are immutable, hashable, and equal exactly when mode and hosts are."""
     kind, texts = target.Network, [entry.text for entry in listed]
     passed = list(texts)
-    network = _allow(target, passed)
+    network = values.listing(target, passed)
     before = tuple(network.hosts)
     passed.append("added-later.example")
-    others = [kind.none(), kind.all(), _allow(target, [*texts, _HOST]), _allow(target, [_HOST])]
+    others = [
+        kind.none(),
+        kind.all(),
+        values.listing(target, [*texts, _HOST]),
+        values.listing(target, [_HOST]),
+    ]
     fault = (
         "it holds the caller's list" * (tuple(network.hosts) != before)
-        or values.not_equal_by_value(network, _allow(target, texts), others)
+        or values.not_equal_by_value(network, values.listing(target, texts), others)
         or values.changed(network, _FIELDS)
     )
     if fault:

@@ -9,13 +9,21 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from hypothesis import reject
+
 from conformance.subject.blame import shown
 from conformance.verdicts import Violation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
+
+    from conformance.subject.targets import Target
+    from sandboxes.contract import Network
 
 T = TypeVar("T")
+
+HOST = "packages.example.org"
+"""An entry that every allow list takes."""
 
 
 def refusal(call: Callable[..., object], *args: Any, **options: Any) -> Exception | None:  # noqa: ANN401 - the call's own
@@ -40,6 +48,19 @@ def built(call: Callable[..., T], *args: Any, **options: Any) -> T:  # noqa: ANN
             f"{written(call, *args, **options)} raised {shown(error)}",
             remedy="accept what is right",
         ) from error
+
+
+def listing(target: Target, texts: Sequence[str]) -> Network:
+    """Build an allow list of right entries.
+
+    Raises:
+        Violation: Not even the plainest one can be built.
+        UnsatisfiedAssumption: These are refused, of which NET-02 speaks.
+    """
+    if refusal(target.Network.allow, hosts=texts) is not None:
+        built(target.Network.allow, hosts=[HOST])
+        reject()
+    return target.Network.allow(hosts=texts)
 
 
 def written(call: Callable[..., object], *args: Any, **options: Any) -> str:  # noqa: ANN401

@@ -11,14 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.requirements import CFG_02, CFG_03, CFG_04
 from conformance.subject.blame import shown
+from conformance.subject.examples import one_of_each
 from conformance.verdicts import Declined, HarnessError, NotApplicable, NotRun
-from sandboxes.contract import (
-    ACCESS_LEVELS,
-    GitHubBinding,
-    HeaderBinding,
-    MistralApiBinding,
-    WorkspaceHeaderBindings,
-)
+from sandboxes.contract import ACCESS_LEVELS
 
 if TYPE_CHECKING:
     from conformance.marks import Needs
@@ -105,13 +100,7 @@ def _require_binding(target: Target, kind: Any) -> None:  # noqa: ANN401 - any b
 
 
 def _binding(kind: Any) -> object:  # noqa: ANN401 - any binding type
-    examples: tuple[object, ...] = (
-        HeaderBinding(host=_EXAMPLE_HOST, header="X-Declined", secret_name="declined"),  # noqa: S106 - a name
-        GitHubBinding(repos=()),
-        MistralApiBinding(),
-        WorkspaceHeaderBindings(),
-    )
-    for example in examples:
+    for example in one_of_each(_EXAMPLE_HOST):
         if type(example) is kind:
             return example
     raise HarnessError(f"there is no example of the binding type {kind.__name__}")

@@ -12,14 +12,9 @@ from typing import TYPE_CHECKING, Any
 from conformance.lab.census import Census
 from conformance.probes.watch import Watch
 from conformance.subject import fresh
+from conformance.subject.examples import one_of_each
 from conformance.subject.loading import load
-from sandboxes.contract import (
-    ACCESS_LEVELS,
-    GitHubBinding,
-    HeaderBinding,
-    MistralApiBinding,
-    WorkspaceHeaderBindings,
-)
+from sandboxes.contract import ACCESS_LEVELS
 
 if TYPE_CHECKING:
     from conformance.subject.targets import Target
@@ -52,12 +47,7 @@ def owed(cls: type[Sandbox]) -> list[dict[str, Any]]:
         "all": network.all(),
         "allow": network.allow(hosts=["packages.example.org"]),
     }
-    bindings = (
-        HeaderBinding(host="packages.example.org", header="X-Refused", secret_name="refused"),  # noqa: S106 - a name
-        GitHubBinding(repos=()),
-        MistralApiBinding(),
-        WorkspaceHeaderBindings(),
-    )
+    bindings = one_of_each("packages.example.org")
     widest = ACCESS_LEVELS.index(cls.supported_access)
     kinds = tuple(cls.supported_header_bindings)
     return [
