@@ -136,8 +136,10 @@ def written_ipv4(address: str) -> str | None:
     if parsed.version == 4:
         return None
     number = int(parsed)
-    by_prefix = number >> 32 in (0, 0xFFFF, _NAT64) or number >> 80 == _LOCAL_NAT64
-    if by_prefix and number > 1:
+    by_prefix = number >> 32 in (0xFFFF, _NAT64) or number >> 80 == _LOCAL_NAT64
+    # `::0.x.y.z` is no way to write 0.x.y.z: a compatible address holds one of a machine.
+    compatible = number >> 32 == 0 and number >> 24 > 0
+    if by_prefix or compatible:
         inner = number & _LOW32
     elif number >> 112 == _SIX_TO_FOUR:
         inner = number >> 80 & _LOW32

@@ -140,7 +140,7 @@ LITERALS = (
 private_literals = st.one_of(
     st.builds(Literal, private_ipv4, st.sampled_from(list(_IPV4_SPELLINGS))),
     st.builds(Literal, private_ipv6, st.sampled_from(list(_IPV6_SPELLINGS))),
-)
+).filter(lambda literal: all(map(oracle.is_private, literal.dialled)))
 
 LOOPBACK_HOSTS = (
     "127.0.0.1",
