@@ -34,7 +34,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--requirement",
         action="append",
         metavar="IDS",
-        help="certify only these requirements: ids or areas, such as EGR-11,NET",
+        help="certify only these requirements: ids or areas, such as EGR-11,NET; "
+        "NAME=IDS for one sandbox of several",
     )
     add(
         "--conformance-profile",

@@ -125,3 +125,7 @@ class Bounded(RunningSandbox):
     async def write_file(self, path: str, data: bytes) -> None:
         """Write a file; see `RunningSandbox.write_file`."""
         await self._sandbox.write_file(path, data)
+
+    async def inventory(self) -> Sequence[str]:
+        """Name what exists outside; see `RunningSandbox.inventory`."""
+        return await self._sandbox.inventory()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -70,7 +71,11 @@ class HookPoints:
         for number in reversed(range(len(self.hooks))):
             try:
                 await self._run(number, "on_destroy", sandbox)
-            except Exception:  # noqa: BLE001 - logged whole, so that the other hooks run
+            except (Exception, asyncio.CancelledError) as error:
+                # A cancellation of something that the hook waited for is the hook's own error.
+                task = asyncio.current_task()
+                if isinstance(error, asyncio.CancelledError) and task and task.cancelling():
+                    raise
                 _log.exception("%s.on_destroy raised", type(self.hooks[number]).__name__)
 
     async def _run(self, number: int, point: Point, sandbox: RunningSandbox) -> None:

@@ -100,7 +100,8 @@ class LocalRunning(RunningSandbox):
     async def inventory(self) -> Sequence[str]:
         """Name the workspace, and what supervises each command that still runs."""
         running = [f"process {pid}" for pid in self._commands.background()]
-        return (f"folder {self._workspace.path}", *running)
+        folder = [f"folder {self._workspace.path}"] if self._workspace.path.exists() else []
+        return (*folder, *running)
 
 
 def _encoded(command: str) -> bytes:

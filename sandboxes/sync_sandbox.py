@@ -30,6 +30,7 @@ T = TypeVar("T")
 _GRACE_SECONDS = 5.5
 _AFTER_KILL_SECONDS = 0.5
 _CANCEL_SECONDS = 5.0
+_KILL_AGAIN_SECONDS = 0.5
 _CLOSE_SECONDS = 30.0
 
 _log = logging.getLogger(__name__)
@@ -63,11 +64,19 @@ class SyncRunningSandbox(ABC):
         """Delete the sandbox, ending what still runs. Called exactly once."""
 
     def kill(self) -> None:  # noqa: B027 - optional
-        """End every command in flight, from another thread.
+        """End every command in flight, from another thread; called before a close during some."""
 
-        Called where a caller was cancelled, where a command outlived its limit by
-        5 seconds, and before a close during commands.
+    def kill_one(self, thread: int) -> None:
+        """End one command, from another thread; by default all of them.
+
+        Called where a caller was cancelled, and where a command outlived its limit by 5
+        seconds; again and again until the command has ended. A sandbox that runs several
+        commands at once overrides it, so that no other one is touched.
+
+        Args:
+            thread: Where the command runs: what `threading.get_ident()` gives in `execute`.
         """
+        self.kill()
 
 
 class SyncSandbox(CustomSandbox):
@@ -127,6 +136,31 @@ class _Handover:
             offered.close()
 
 
+class _Command:
+    """One command in a thread of its own, which names it."""
+
+    def __init__(self, blocking: SyncRunningSandbox, text: str, limit: float) -> None:
+        self._blocking = blocking
+        self._text = text
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._thread: int | None = None
+        self._given_up = False
+
+    def run(self) -> SandboxExecutionResult:
+        with self._lock:
+            if self._given_up:
+                return SandboxExecutionResult(TIMED_OUT, "", "")  # nobody waits for it
+            self._thread = threading.get_ident()
+        return self._blocking.execute(self._text, timeout_seconds=self._limit)
+
+    def kill(self) -> None:
+        with self._lock:
+            self._given_up = True
+        if self._thread is not None:
+            self._blocking.kill_one(self._thread)
+
+
 class _Threaded(RunningSandbox):
     """The blocking sandbox, seen from the event loop."""
 
@@ -136,6 +170,11 @@ class _Threaded(RunningSandbox):
         self._closing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._commands: set[asyncio.Future[SandboxExecutionResult]] = set()
         self.default_timeout_seconds = blocking.default_timeout_seconds
+        kind = type(blocking)
+        self.cancels = (kind.kill, kind.kill_one) != (
+            SyncRunningSandbox.kill,
+            SyncRunningSandbox.kill_one,
+        )
 
     async def execute(
         self, command: str, *, timeout_seconds: float | None = None
@@ -143,18 +182,18 @@ class _Threaded(RunningSandbox):
         check_command(command)
         limit = check_limit(timeout_seconds, self.default_timeout_seconds)
         self._check_open("run commands")
-        call = in_thread(lambda: self._blocking.execute(command, timeout_seconds=limit))
+        work = _Command(self._blocking, command, limit)
+        call = in_thread(work.run)
         self._commands.add(call)
         try:
             await self._wait(call, limit + _GRACE_SECONDS)
             if call.done() or self._closing.done():
                 return self._outcome(call, "finish the command")
-            self._kill()
+            self._kill(work.kill)
             await self._wait(call, _AFTER_KILL_SECONDS)
             return self._overdue(call, limit)
         except asyncio.CancelledError:
-            self._kill()
-            await asyncio.wait({call}, timeout=_CANCEL_SECONDS)
+            await self._killed(work, call)
             raise
         finally:
             self._commands.discard(call)
@@ -199,13 +238,20 @@ class _Threaded(RunningSandbox):
             return SandboxExecutionResult(TIMED_OUT, result.stdout, result.stderr + note)
         return SandboxExecutionResult(TIMED_OUT, "", note)
 
-    def _kill(self) -> None:
-        killing = in_thread(self._blocking.kill)
+    async def _killed(self, work: _Command, call: asyncio.Future[SandboxExecutionResult]) -> None:
+        """Kill a command until it has ended: it may only be about to begin."""
+        deadline = asyncio.get_running_loop().time() + _CANCEL_SECONDS
+        while not call.done() and (left := deadline - asyncio.get_running_loop().time()) > 0:
+            self._kill(work.kill)
+            await asyncio.wait({call}, timeout=min(_KILL_AGAIN_SECONDS, left))
+
+    def _kill(self, kill: Callable[[], None]) -> None:
+        killing = in_thread(kill)
         killing.add_done_callback(self._log_failure)
 
     def _log_failure(self, killing: asyncio.Future[None]) -> None:
         if not killing.cancelled() and killing.exception() is not None:
-            _log.error("%s.kill() raised", self._name, exc_info=killing.exception())
+            _log.error("%s raised when told to kill", self._name, exc_info=killing.exception())
 
     def _check_open(self, action: str) -> None:
         if self._closing.done():
@@ -213,7 +259,7 @@ class _Threaded(RunningSandbox):
 
     async def close(self) -> None:
         if self._commands:
-            self._kill()
+            self._kill(self._blocking.kill)
         self._closing.set_result(None)
         closing = in_thread(self._blocking.close)
         await asyncio.wait({closing}, timeout=_CLOSE_SECONDS)

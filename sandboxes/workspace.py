@@ -75,7 +75,7 @@ class Workspace:
 
         Args:
             base: What it is made in; made if missing.
-            delete: Whether it is deleted at the end, with the base if that was made too.
+            delete: Whether it is deleted at the end, with the base if nothing else is in it.
 
         Raises:
             SandboxStartError: It cannot be made.
@@ -83,6 +83,8 @@ class Workspace:
         made: list[Path] = []
         try:
             path = _new_below(base, made)
+            # Whoever is last removes the base: not always the one who made it.
+            made = made if base in made else [*made, base]
             return cls(path, os.open(path, FOLDER), made, delete=delete)
         except OSError as error:
             _unmake(made)

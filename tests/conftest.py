@@ -9,11 +9,16 @@ import pkgutil
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from conformance import checks as package
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
+
+# A busy machine makes an example slow, not wrong.
+settings.register_profile("tests", settings(), deadline=None)
+settings.load_profile("tests")
 
 
 def pytest_configure(config: pytest.Config) -> None:

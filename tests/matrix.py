@@ -23,17 +23,15 @@ from conformance.requirements import ALL
 from sandboxes.contract import Sandbox
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Sequence
     from types import ModuleType
 
     from conformance.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
-FULL = bool(os.environ.get("KILL_MATRIX_FULL"))
-"""Set this variable to hold every fault against every requirement that has a check."""
-
-SAMPLE = 1
-"""Without it: so many faults of each requirement, against what they break and a slice."""
+DEPTH = os.environ.get("KILL_MATRIX", "sample")
+"""`sample`: one fault of each requirement, against what it breaks and a slice of the others;
+`all`: every fault, against the same; `full`: every fault against everything."""
 
 SLICES = 24
 """One in so many of the other requirements is in a slice."""
@@ -101,17 +99,17 @@ class Group:
 
     Attributes:
         subjects: The sandboxes.
-        scope: The ids that they are held against; empty for all that have a check.
+        scopes: For each the ids that it is held against; none for all that have a check.
     """
 
     subjects: tuple[Subject, ...]
-    scope: tuple[str, ...] = ()
+    scopes: tuple[tuple[str, ...], ...]
 
 
 def faults_of(primary: Requirement) -> list[Subject]:
-    """The faults of a requirement that are run: all, or the first few."""
+    """The faults of a requirement that are run: all, or the first one."""
     same = [subject for subject in FAULTY if subject.primary is primary]
-    return same if FULL else same[:SAMPLE]
+    return same[:1] if DEPTH == "sample" else same
 
 
 def chosen() -> list[Subject]:
@@ -119,36 +117,44 @@ def chosen() -> list[Subject]:
     return [subject for primary in ALL.values() for subject in faults_of(primary)]
 
 
-def groups(checked: Sequence[str]) -> list[Group]:
-    """Put faults with the same primary together, and the honest ones.
+def groups(checked: Sequence[str], wanted: Collection[Subject]) -> list[Group]:
+    """Put the honest ones together, and the faults, some in each run.
 
-    What one fault breaks, the others of its group might break as well, so all of that is
-    in the group's scope; and so is a slice of the other ids, for each group another one.
+    A fault is held against what it breaks, and against a slice of the other ids: for each
+    fault another one, and all of what faults with the same primary break, since it might
+    break that as well.
 
     Args:
         checked: The ids that have a check, in the ledger's order.
+        wanted: The subjects that are looked at.
     """
-    found = []
-    for place, part in enumerate(_parts(HONEST)):
-        kept = [
-            name for number, name in enumerate(checked) if (number + place) % HONEST_SLICES == 0
-        ]
-        found.append(Group(tuple(part), () if FULL else tuple(kept)))
-    for place, primary in enumerate(ALL.values()):
-        for part in _parts(faults_of(primary)):
-            broken = {one.id for subject in part for one in subject.breaks}
-            kept = [
-                name
-                for number, name in enumerate(checked)
-                if name in broken or (number + place) % SLICES == 0
-            ]
-            found.append(Group(tuple(part), () if FULL else tuple(kept)))
-    return found
+    alike: dict[str, set[str]] = {}
+    for fault in chosen():
+        alike.setdefault(fault.primary.id, set()).update(one.id for one in fault.breaks)
+    scopes = [
+        *((one, _slice(checked, place, HONEST_SLICES)) for place, one in enumerate(HONEST)),
+        *(
+            (one, _slice(checked, place, SLICES, alike[one.primary.id]))
+            for place, one in enumerate(chosen())
+        ),
+    ]
+    scopes = [(one, scope) for one, scope in scopes if one in wanted]
+    return [
+        Group(*zip(*scopes[first : first + _MOST_SUBJECTS], strict=True))
+        for first in range(0, len(scopes), _MOST_SUBJECTS)
+    ]
 
 
-def _parts(members: Sequence[Subject]) -> Iterable[Sequence[Subject]]:
-    for first in range(0, len(members), _MOST_SUBJECTS):
-        yield members[first : first + _MOST_SUBJECTS]
+def _slice(
+    checked: Sequence[str], place: int, slices: int, kept: Collection[str] = ()
+) -> tuple[str, ...]:
+    if DEPTH == "full":
+        return ()
+    return tuple(
+        name
+        for number, name in enumerate(checked)
+        if name in kept or (number + place) % slices == 0
+    )
 
 
 @dataclass(frozen=True)
@@ -193,8 +199,11 @@ class Matrix:
 
 def _judge(group: Group) -> Judged:
     names = [f"--sandbox={subject.name}" for subject in group.subjects]
-    if group.scope:
-        names.append(f"--requirement={','.join(group.scope)}")
+    names += [
+        f"--requirement={subject.name}={','.join(scope)}"
+        for subject, scope in zip(group.subjects, group.scopes, strict=True)
+        if scope
+    ]
     environ = {**os.environ, "PYTHONPATH": str(ROOT / "fixtures")}
     environ.pop("PYTEST_ADDOPTS", None)
     with tempfile.TemporaryDirectory() as folder:

@@ -114,9 +114,12 @@ def test_declared_background_processes_outlive_their_command(inside: Inside) -> 
 @verifies(CFG_19)
 @needs(opens=True, resume=True)
 def test_a_sandbox_that_resumes_can_be_detached(target: Target) -> None:
-    """With `supports_resume`, a sandbox can be detached and opened again."""
+    """With `supports_resume`, a sandbox can be detached and opened again, with what it held."""
     session = f"resumes-{secrets.token_hex(6)}"
+    left = f"left-{secrets.token_hex(6)}"
     with target.open(session_id=session) as box:
+        box.execute(f"echo {left} > left.txt")
+        was_there = left in declared.said(box, "cat left.txt")
         try:
             state = box.detach()
         except NotImplementedError as error:
@@ -124,8 +127,13 @@ def test_a_sandbox_that_resumes_can_be_detached(target: Target) -> None:
                 f"it declares supports_resume, and detach() raised NotImplementedError: {error}",
                 remedy="write detach() and take OpenRequest.resume, or declare it False",
             ) from error
-    with target.open(session_id=session, resume=state):
-        pass  # so that nothing of it is left
+    with target.open(session_id=session, resume=state) as box:
+        if was_there and left not in declared.said(box, "cat left.txt"):
+            raise Violation(
+                "it declares supports_resume, and what a command wrote before detach() was gone "
+                "when it was resumed",
+                remedy="take what OpenRequest.resume says up again, or declare it False",
+            )
 
 
 @verifies(CFG_19)
@@ -157,7 +165,7 @@ def test_what_no_longer_blocks_private_addresses_does_not_say_so(
     if not target.build(block_private_ips=False).blocks_private_addresses:
         return
     needs_of_lab(lab, "private")
-    site = lab.site(addresses=["10.99.0.1"])
+    site = lab.site(addresses=["10.99.0.2"])
     box = inside.wide(entry(site.address, 443), private=True)
     if box is None:
         raise NotApplicable(f"{target.cls.__name__} opens nothing")

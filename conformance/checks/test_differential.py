@@ -45,7 +45,7 @@ def test_a_request_arrives_exactly_where_reaches_says_so(
 
 @verifies(EGR_25)
 @needs(opens=True, network="allow")
-@pytest.mark.usefixtures("alone")
+@pytest.mark.usefixtures("given_addresses")
 @given(
     listed=st.lists(policies.addresses, min_size=1, max_size=3, unique=True), by_name=st.booleans()
 )
@@ -113,7 +113,7 @@ _WELL_KNOWN = (
 
 @verifies(EGR_25)
 @needs(opens=True, network="allow")
-@pytest.mark.usefixtures("alone")
+@pytest.mark.usefixtures("given_addresses")
 def test_no_host_is_open_because_everybody_needs_it(inside: Inside, lab: Lab) -> None:
     """Under an allow list well-known hosts that it does not name are refused like any other."""
     needs_of_lab(lab, "names", "packets")

@@ -13,7 +13,7 @@ from conformance.marks import needs, verifies
 from conformance.probes.inside import connections, describe, needs_of_lab
 from conformance.probes.places import DISCARD_PORT, Family, Place, destination, entry, port_at
 from conformance.requirements import EGR_01, EGR_02, EGR_10, EGR_11, EGR_14
-from conformance.strategies import hosts
+from conformance.strategies import hosts, policies
 from conformance.verdicts import NotApplicable, Violation
 
 if TYPE_CHECKING:
@@ -245,6 +245,7 @@ def test_every_entry_of_a_long_list_opens_what_it_names(inside: Inside, lab: Lab
     both = sites[10]
     again = entry(both.name, port_at(both, 8443))
     hosts = list(dict.fromkeys([*(site.entry for site in sites), again]))
+    hosts[1:1] = policies.unused(policies.MOST_ENTRIES)
     with inside.opened(network=inside.target.Network.allow(hosts=hosts)) as box:
         for site in (sites[0], both, sites[-1]):
             for port in (443, 8443) if site is both else (443,):
@@ -261,7 +262,7 @@ def test_every_entry_of_a_long_list_opens_what_it_names(inside: Inside, lab: Lab
 
 @verifies(EGR_10)
 @needs(opens=True, network="allow")
-@pytest.mark.usefixtures("alone")
+@pytest.mark.usefixtures("given_addresses")
 def test_an_ipv6_address_is_listed_without_brackets(inside: Inside, lab: Lab) -> None:
     """Under allow() an entry that is an IPv6 address and nothing else opens its port 443."""
     needs_of_lab(lab, "packets")
@@ -283,13 +284,18 @@ def test_an_ipv6_address_is_listed_without_brackets(inside: Inside, lab: Lab) ->
 
 @verifies(EGR_11)
 @needs(opens=True, network="allow")
-@given(place=places(80, 443, 8080, 8443), listed=st.sampled_from([443, 80, 8443, 8080]))
-@example(place=Place(4, by_name=True, port=80), listed=443)
-@example(place=Place(4, by_name=True, port=80), listed=80)
-@example(place=Place(4, by_name=True, port=8443), listed=8443)
-@example(place=Place(4, by_name=False, port=8080), listed=8080)
+@given(
+    place=places(80, 443, 8080, 8443),
+    listed=st.sampled_from([443, 80, 8443, 8080]),
+    written=st.sampled_from(["http", "HTTP", "Http"]),
+)
+@example(place=Place(4, by_name=True, port=80), listed=443, written="http")
+@example(place=Place(4, by_name=True, port=80), listed=80, written="http")
+@example(place=Place(4, by_name=True, port=80), listed=80, written="HTTP")
+@example(place=Place(4, by_name=True, port=8443), listed=8443, written="http")
+@example(place=Place(4, by_name=False, port=8080), listed=8080, written="http")
 def test_plain_http_to_a_listed_host_is_refused(
-    inside: Inside, lab: Lab, place: Place, listed: int
+    inside: Inside, lab: Lab, place: Place, listed: int, written: str
 ) -> None:
     """Under allow() a plain HTTP request to a listed host is refused."""
     place = inside.reachable(place)
@@ -298,7 +304,9 @@ def test_plain_http_to_a_listed_host_is_refused(
     hosts = [entry(place.host(site), port_at(site, listed)) for site in sites]
     with inside.opened(network=inside.target.Network.allow(hosts=hosts)) as box:
         for (client, scheme), site in zip(ways, sites, strict=True):
-            ran = inside.attempt(box, client, scheme, place.destination(scheme, site))
+            where = place.destination(scheme, site)
+            where = replace(where, url=where.url.replace("http", written, 1))
+            ran = inside.attempt(box, client, scheme, where)
             inside.judge(
                 [
                     one

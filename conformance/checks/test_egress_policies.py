@@ -239,6 +239,7 @@ def test_egress_policies_are_values(target: Target, entries: list[str]) -> None:
     others = [kind.block_all(), kind.allow_all(), *customs]
     fault = (
         "it holds the caller's list" * (tuple(policy.allow_cidrs) != before)
+        or values.emptied(policy, ("allow_cidrs", "ranges"))
         or values.not_equal_by_value(policy, kind.custom(allow_cidrs=tuple(entries)), others)
         or values.changed(policy, _FIELDS)
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,6 +49,19 @@ def test_reaches_raises_on_what_is_no_entry(target: Target, wrong: WrongEntry) -
                 f"{network!r}.reaches({wrong.text!r}) raised nothing though this has {wrong.fault}",
                 remedy="read what is asked as an entry is read, before the mode is looked at",
             )
+
+
+@verifies(NET_03)
+def test_what_is_no_text_is_no_entry(target: Target) -> None:
+    """An entry that is no text raises, alone and among right ones, whatever it would be as one."""
+    kind: Any = target.Network
+    for wrong in no_entries.NO_TEXTS:
+        for listed in ([wrong], [_HOST, wrong]):
+            if values.refusal(kind.allow, hosts=listed) is None:
+                raise Violation(
+                    f"Network.allow(hosts={listed!r}) raised nothing",
+                    remedy="take entries that are texts, and make none of anything else",
+                )
 
 
 @verifies(NET_03)

@@ -13,7 +13,7 @@ from conformance.marks import verifies
 from conformance.oracle import Origin
 from conformance.probes import values
 from conformance.requirements import NET_01, NET_02, NET_04, NET_05, NET_08, NET_12
-from conformance.strategies import hosts, look_alikes, no_entries
+from conformance.strategies import hosts, look_alikes, no_entries, policies
 from conformance.strategies.each import each
 from conformance.verdicts import Violation
 
@@ -151,6 +151,23 @@ def test_reaches_is_none_never_all_always_allow_what_is_listed(
                 )
 
 
+@verifies(NET_05)
+def test_reaches_knows_every_entry_of_a_long_list(target: Target) -> None:
+    """Under allow() `reaches` is true for each entry of a long list, and false for no entry."""
+    # Ports are written out, and nothing is left to bring into normal form.
+    texts = [Origin(f"other-{number}.example").full for number in range(policies.MOST_ENTRIES)]
+    network = values.listing(target, texts)
+    asked = {texts[0]: True, texts[-1]: True, "other.example:443": False}
+    asked |= {texts[place]: True for place in (8, 10, 16, 32, 64, 100, 128)}
+    for text, want in asked.items():
+        got = values.built(network.reaches, text)
+        if got is not want:
+            raise Violation(
+                f"with {len(texts)} entries reaches({text!r}) gave {got!r}, not {want}",
+                remedy="compare with every entry of the list",
+            )
+
+
 @verifies(NET_08)
 @given(
     entries=st.lists(hosts.long_name_entries, min_size=1, max_size=3),
@@ -191,6 +208,7 @@ def test_networks_are_values(target: Target, listed: list[Entry]) -> None:
     ]
     fault = (
         "it holds the caller's list" * (tuple(network.hosts) != before)
+        or values.emptied(network, ("hosts", "entries"))
         or values.not_equal_by_value(network, values.listing(target, texts), others)
         or values.changed(network, _FIELDS)
     )

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from conformance.marks import needs, verifies
 from conformance.probes.fronts import by_hand
-from conformance.probes.inside import describe
-from conformance.probes.places import Family, Place, port_at
+from conformance.probes.inside import describe, needs_of_lab
+from conformance.probes.places import Family, Place, destination, port_at
 from conformance.requirements import EGR_06
 from conformance.verdicts import NotApplicable, NotRun, Violation
 
@@ -86,3 +86,28 @@ def test_another_tcp_port_is_reached_under_all(inside: Inside, lab: Lab, place: 
     except NotRun as unknown:
         raise NotApplicable(unknown.reason) from None  # the rule asks for it only where one is
     _is_reached(inside, lab, inside.reachable(place), "tcp")
+
+
+@verifies(EGR_06)
+@needs(opens=True, network="all")
+@given(port=st.integers(1, 65535))
+@example(port=27017)
+@example(port=3)
+def test_no_port_is_shut_under_all(inside: Inside, lab: Lab, port: int) -> None:
+    """Under all() a connection leaves for any port, be it one that people use or not."""
+    needs_of_lab(lab, "packets")  # nothing answers there, so the packet is what tells
+    box = inside.under(network=inside.target.Network.all())
+    tried = []
+    for client, scheme in inside.ways("all", "https", "tcp"):
+        site = lab.site()
+        where = destination(scheme, site, port=port)
+        ran = inside.attempt(box, by_hand(client) if scheme == "tcp" else client, scheme, where)
+        if any(one.protocol == "tcp" and one.port == port for one in lab.seen(site)):
+            return
+        tried.append(str(ran))
+    inside.control(site, "tcp")
+    raise Violation(
+        f"under Network.all() no client connected to port {port}: {'; '.join(tried)}",
+        saw=describe(lab.seen(site)),
+        remedy="open every port where the network is all()",
+    )

@@ -152,6 +152,21 @@ def test_what_was_passed_cannot_change_it_later(target: Target) -> None:
 
 
 @verifies(CFG_12)
+def test_what_was_passed_for_its_own_options_cannot_change_it_later(target: Target) -> None:
+    """Neither a list nor a dictionary of the caller's changes what a sandbox made of it."""
+    for option, call in frozen.own_lists(target):
+        sandbox = target.build(**call)
+        before = list(getattr(sandbox, option))
+        call[option].clear()
+        after = list(getattr(sandbox, option))
+        if after != before:
+            raise Violation(
+                f"built with {option}={before!r} it had {after!r} once the caller's was emptied",
+                remedy=f"keep a copy of {option}",
+            )
+
+
+@verifies(CFG_12)
 def test_its_repr_shows_no_secret(target: Target) -> None:
     """No text of a built sandbox shows a secret of its options, hooks or environment."""
     with frozen.secrets_of_the_environment() as planted:

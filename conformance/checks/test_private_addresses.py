@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 
 from conformance.marks import needs, verifies
+from conformance.probes.batches import Try, attempts
 from conformance.probes.inside import connections, describe, needs_of_lab
 from conformance.probes.places import destination, entry
 from conformance.requirements import EGR_16, EGR_18
@@ -60,20 +61,20 @@ def _stays_refused(
     """Let every client try one spelling of one place, then ask the witnesses once."""
     # What is not HTTPS is refused under allow() anyway, and knows no odd spellings.
     schemes: tuple[Scheme, ...] = ("https", "http", "tcp") if canonical else ("https",)
-    tried: dict[str, Attempt] = {}
+    tries: list[Try] = []
     for client, scheme in inside.ways(mode, *(schemes if mode == "all" else ("https",))):
         ports = _https_ports(site) if scheme == "https" and canonical else (None,)
         for port in ports:
-            mark = str(len(tried))
             where = destination(scheme, site, host=host.strip("[]"))
             if scheme != "tcp":
-                url = site.url(scheme, host=host, port=port, path=mark)
+                url = site.url(scheme, host=host, port=port, path=str(len(tries)))
                 where = destination(scheme, site, host=host, url=url)
-            tried[mark] = inside.attempt(box, client, scheme, where)
+            tries.append(Try(client, scheme, where))
+    tried = attempts(inside, box, tries)
     seen = connections(lab.seen(site), site)
     arrived = {sight.path.rpartition("/")[2] for sight in seen}
-    known = [one for mark, one in tried.items() if mark in arrived]
-    shown = str(known[0]) if known else f"one of {len(tried)} attempts, the first {tried['0']}"
+    known = [one for number, one in enumerate(tried) if str(number) in arrived]
+    shown = str(known[0]) if known else f"one of {len(tried)} attempts, the first {tried[0]}"
     inside.judge(
         seen,
         did=f"under Network.{mode}() it let this through to a private address: {shown}",
@@ -93,7 +94,7 @@ def _entries(*hosts: str) -> list[str]:
 @verifies(EGR_16)
 @needs(opens=True)
 @both_modes
-@pytest.mark.usefixtures("alone")
+@pytest.mark.usefixtures("given_addresses")
 @given(literal=addresses.private_literals)
 @each("literal", addresses.LITERALS)
 def test_a_private_address_stays_refused(
@@ -109,7 +110,7 @@ def test_a_private_address_stays_refused(
 @verifies(EGR_16)
 @needs(opens=True)
 @both_modes
-@pytest.mark.usefixtures("alone")
+@pytest.mark.usefixtures("given_addresses")
 @given(literal=addresses.private_literals)
 @each("literal", [literal for literal in addresses.LITERALS if literal.is_address])
 def test_a_name_of_a_private_address_stays_refused(
@@ -162,7 +163,7 @@ def _unanswered(
 @verifies(EGR_18)
 @needs(opens=True, option="block_private_ips")
 @both_modes
-@pytest.mark.usefixtures("alone")
+@pytest.mark.usefixtures("given_addresses")
 @pytest.mark.parametrize("host", addresses.OPENED)
 def test_a_private_address_is_opened_where_it_is_not_blocked(
     inside: Inside, lab: Lab, mode: Mode, host: str
@@ -191,7 +192,7 @@ def _private_site(lab: Lab, host: str) -> Site:
 
 @verifies(EGR_18)
 @needs(opens=True, network="allow", option="block_private_ips")
-@pytest.mark.usefixtures("alone")
+@pytest.mark.usefixtures("given_addresses")
 @pytest.mark.parametrize("kind", ["private", "public"])
 def test_no_host_that_is_not_listed_is_opened_with_private_addresses(
     inside: Inside, lab: Lab, kind: str
@@ -214,7 +215,7 @@ def test_no_host_that_is_not_listed_is_opened_with_private_addresses(
 
 @verifies(EGR_18)
 @needs(opens=True, network="allow", option="block_private_ips")
-@pytest.mark.usefixtures("alone")
+@pytest.mark.usefixtures("given_addresses")
 @pytest.mark.parametrize("port", [80, 443, 8443])
 def test_a_listed_private_address_is_opened_for_https_at_its_port_alone(
     inside: Inside, lab: Lab, port: int
@@ -243,7 +244,7 @@ def test_a_listed_private_address_is_opened_for_https_at_its_port_alone(
 
 @verifies(EGR_18)
 @needs(opens=True, network="none", option="block_private_ips")
-@pytest.mark.usefixtures("alone")
+@pytest.mark.usefixtures("given_addresses")
 def test_no_private_address_is_opened_without_a_network(inside: Inside, lab: Lab) -> None:
     """With block_private_ips=False nothing private is opened under none()."""
     site = lab.site(addresses=[UNLISTED])

@@ -31,7 +31,7 @@ Mode = Literal["allow", "all"]
 @pytest.mark.parametrize(
     "mode", [pytest.param(mode, marks=needs(network=mode)) for mode in ("allow", "all")]
 )
-@pytest.mark.usefixtures("alone")
+@pytest.mark.usefixtures("given_addresses")
 @given(trick=resolution.tricks)
 @each("trick", resolution.TRICKS)
 def test_a_name_that_turns_private_stays_refused(

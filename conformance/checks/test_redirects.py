@@ -116,7 +116,7 @@ def test_a_relative_redirect_stays_at_its_port(inside: Inside, lab: Lab) -> None
 
 @verifies(EGR_15)
 @needs(opens=True, network="allow")
-@pytest.mark.usefixtures("alone")
+@pytest.mark.usefixtures("given_addresses")
 @given(address=st.one_of(addresses.private_ipv4, addresses.private_ipv6), named=st.booleans())
 @each("address", ["10.0.0.1", "169.254.169.254", "fd00::1"], named=False)
 @each("address", ["192.168.1.1"], named=True)

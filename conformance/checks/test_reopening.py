@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -29,6 +30,8 @@ _REMEDY = "make in open() whatever belongs to one session, and keep nothing of i
 
 # Each number is a session that is opened by its first turn, closed by its second, and so on.
 _AFTER, _BESIDE, _AROUND = (0,) * 7, (0, 1, 0, 1, 2), (0, 1, 2, 2, 1, 0)
+# A quota is a number like any other; more than these show nothing that costs less.
+_AT_ONCE, _IN_ALL = 4, 12
 turns = st.lists(st.integers(0, 2), min_size=2, max_size=5)
 
 
@@ -80,6 +83,11 @@ def _is_its_own(session: _Session, others: Sequence[_Session], now: str, *, alon
         raise Violation(f"{now} a session found the file of another one", remedy=_REMEDY)
 
 
+def _names_nothing(target: Target) -> None:
+    if named := [option for option in _ONE_THING if target.options.get(option) is not None]:
+        raise NotApplicable(f"{named[0]} names one thing, which one session has at a time")
+
+
 @verifies(CFG_13)
 @needs(opens=True)
 @given(turns=turns)
@@ -88,8 +96,7 @@ def test_one_configuration_opens_any_number_of_sessions(
     target: Target, turns: Sequence[int]
 ) -> None:
     """One configuration opens sessions after and beside each other, each usable, each its own."""
-    if named := [option for option in _ONE_THING if target.options.get(option) is not None]:
-        raise NotApplicable(f"{named[0]} names one thing, which one session has at a time")
+    _names_nothing(target)
     sandbox, isolated = target.build(), target.declared.fact("isolated")
     live: dict[int, _Session] = {}
     all_of_them: list[_Session] = []
@@ -112,3 +119,33 @@ def test_one_configuration_opens_any_number_of_sessions(
             # The others are looked at when one was closed: a command may be costly.
             look_at(*([live[turn]] if opens else live.values()))
         look_at(*live.values())
+
+
+@verifies(CFG_13)
+@needs(opens=True)
+def test_one_configuration_has_no_quota(target: Target) -> None:
+    """One configuration opens sessions in the same moment, and many beside and after those."""
+    _names_nothing(target)
+    sandbox = target.build()
+    ran = [_lives(target, sandbox, 0)]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        ran += pool.map(lambda number: _lives(target, sandbox, number), range(1, _AT_ONCE + 1))
+    with ExitStack() as stack:
+        ran += [_lives(target, sandbox, number, stack) for number in range(_AT_ONCE + 1, _IN_ALL)]
+    if not all(ran):
+        raise NotRun("a command did not print what it was to, so nothing tells: see EXE-01")
+
+
+def _lives(target: Target, sandbox: Sandbox, number: int, stack: ExitStack | None = None) -> bool:
+    """Open a session, until the stack is closed if there is one, and let a command run."""
+    try:
+        with ExitStack() as own:
+            box = (stack or own).enter_context(target.enter(sandbox))
+            return f"lives{number + 1}" in box.execute(f"echo lives$(({number} + 1))").stdout
+    except Violation:
+        raise
+    except Exception as error:
+        how = "beside those before it" if stack else f"with {_AT_ONCE} of them at once"
+        raise Violation(
+            f"session {number + 1}, opened {how}, raised {shown(error)}", remedy=_REMEDY
+        ) from error

@@ -14,8 +14,15 @@ from conformance.lab import controls
 from conformance.lab.addresses import GATEWAY_IPV4, MARKER_PORT, plain
 from conformance.lab.errors import LabError
 from conformance.lab.journal import MARKER, Mark, Sighting
-from conformance.lab.locks import Room
-from conformance.lab.plan import BUNDLE_NAME, CONTROL_NAME, LAB_VARIABLE, LOCK_NAMES, Facts
+from conformance.lab.locks import Room, Turn
+from conformance.lab.plan import (
+    ADDRESSES_LOCK_NAME,
+    BUNDLE_NAME,
+    CONTROL_NAME,
+    LAB_VARIABLE,
+    LOCK_NAMES,
+    Facts,
+)
 from conformance.lab.seal import verify_seal
 from conformance.lab.sites import Certificate, Names, Site
 from conformance.verdicts import NotRun
@@ -46,6 +53,7 @@ class Lab:
         self._guard = threading.Lock()
         self._asked = 0
         self._room = Room(*(folder / name for name in LOCK_NAMES))
+        self._turn = Turn(folder / ADDRESSES_LOCK_NAME)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.settimeout(_ANSWER_SECONDS)
         try:
@@ -86,6 +94,7 @@ class Lab:
         self._socket.close()
         self._marker.close()
         self._room.close()
+        self._turn.close()
 
     def __enter__(self) -> Self:
         """Give the lab itself."""
@@ -121,7 +130,7 @@ class Lab:
         Args:
             certificate: "good", or what is wrong with it.
             addresses: its addresses, which other sites may share; then what came to them
-                since now counts as seen at the site, and the caller holds `alone`.
+                since now counts as seen at the site, and the caller holds `addresses`.
             family: 4, 6, or 46 for an address of each.
             redirect: where each request is sent on to, by 302 or the status given.
             dns: how its name resolves, when not simply to its addresses: `Names`, or an
@@ -231,6 +240,14 @@ class Lab:
             LabError: the others did not leave in time.
         """
         return self._room.alone()
+
+    def addresses(self) -> AbstractContextManager[None]:
+        """Be the only worker that makes sites of given addresses, beside others that do not.
+
+        Raises:
+            LabError: the others did not finish in time.
+        """
+        return self._turn.taken()
 
     def reach(
         self, site: Site, scheme: Literal["https", "http", "tcp", "udp", "dns"] = "https"

@@ -1,4 +1,4 @@
-"""Who may be in the lab at a time: file locks that workers share, or hold alone."""
+"""Who may be in the lab, and at which places, at a time: file locks of its workers."""
 
 from __future__ import annotations
 
@@ -79,6 +79,33 @@ class Room:
             fcntl.flock(self._gate, fcntl.LOCK_UN)
 
 
+class Turn:
+    """What one worker at a time has. Who has it does not ask to be alone: that would deadlock.
+
+    Args:
+        path: file of the lock.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._lock = _open(path)
+
+    def close(self) -> None:
+        """Give it up for good."""
+        os.close(self._lock)
+
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        """Have it."""
+        _lock(self._lock, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._lock, fcntl.LOCK_UN)
+
+
 def _open(path: Path) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
 
@@ -91,7 +118,7 @@ def _lock(descriptor: int, kind: int) -> None:
         except BlockingIOError:
             if time.monotonic() > deadline:
                 raise LabError(
-                    f"other workers did not leave the lab within {_WAIT_SECONDS:.0f} s; "
+                    f"other workers did not make room within {_WAIT_SECONDS:.0f} s; "
                     "run with fewer of them"
                 ) from None
             time.sleep(_PAUSE_SECONDS)

@@ -20,6 +20,7 @@ CONTROL_NAME = "control.sock"
 BUNDLE_NAME = "ca.pem"
 JOURNAL_NAME = "journal.jsonl"
 LOCK_NAMES = ("gate.lock", "room.lock")
+ADDRESSES_LOCK_NAME = "addresses.lock"
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,8 @@ _SIGHT_SECONDS = 0.3
 _LATE_SECONDS = 0.3
 _PATIENCE_SECONDS = 3.0
 _PROC = Path("/proc")
+# Where anyone may write: what is left of the host when its temporary folder is covered.
+_FOR_EVERYBODY = (Path("/var/tmp"), Path("/dev/shm"))  # noqa: S108 - names are made safely
 
 # Nothing that only interprets commands can fork Python.
 _FORK = """
@@ -132,11 +134,11 @@ class Canaries:
 
 @contextmanager
 def canaries() -> Iterator[Canaries]:
-    """Put a file into the temporary folder and one into the home, and start a process."""
+    """Put a file into the home and one into each folder for everybody, and start a process."""
     token = f"canary-{secrets.token_hex(12)}"
     places = {}
     with ExitStack() as stack:
-        for parent in (Path(tempfile.gettempdir()), Path.home()):
+        for parent in dict.fromkeys((Path(tempfile.gettempdir()), Path.home(), *_FOR_EVERYBODY)):
             with suppress(OSError):  # a home that cannot be written to holds no canary
                 made = tempfile.TemporaryDirectory(prefix="no-sandbox-", dir=parent)
                 folder = Path(stack.enter_context(made))

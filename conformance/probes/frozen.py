@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+from collections.abc import Collection
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +36,9 @@ _VARIABLES = (
 
 # What ends in another word, such as secret_name or max_tokens, holds no secret itself.
 _SECRET_OPTION = re.compile(
-    r"(^|_)(token|secret|password|passwd|api_?key|credentials?|private_?key)$", re.IGNORECASE
+    r"(^|_)(token|secret|password|passwd|passphrase|credentials?"
+    r"|(api|access|private|secret|signing|encryption)_?key|[a-z]+_auth)$",
+    re.IGNORECASE,
 )
 # A shorter text may be found in any other by chance.
 _SHORTEST = 8
@@ -61,6 +64,19 @@ def changed(sandbox: Sandbox, name: str) -> str:
         return f"del sandbox.{name}"
     after = getattr(sandbox, name, _ABSENT)
     return "" if after is before or after == before else f"sandbox.{name} = object()"
+
+
+def own_lists(target: Target) -> list[tuple[str, dict[str, Any]]]:
+    """A sandbox's own options that take a list or a dictionary, and that it shows as such."""
+    found: list[tuple[str, dict[str, Any]]] = []
+    for name in sorted(target.declared.parameters - set(_SHARED)):
+        for value in (["WORD"], {"WORD": "1"}):
+            call: dict[str, Any] = {name: value}
+            if target.refusal(**call) is None:
+                held = getattr(target.build(**call), name, None)
+                if isinstance(held, Collection) and list(held) == list(value):
+                    found.append((name, call))
+    return found
 
 
 def lists(target: Target) -> list[tuple[str, dict[str, Any]]]:

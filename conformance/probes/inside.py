@@ -279,6 +279,11 @@ class Inside:
             return self.under(network=network.allow(hosts=entries), **options)
         return None
 
+    @property
+    def is_slow(self) -> bool:
+        """Whether its refusals are silent, so that each costs the patience of a client."""
+        return self.target.name in _slow
+
     def attempt(
         self,
         box: Box,

@@ -5,6 +5,7 @@ and no newer syntax than that of Python 3.8. It prints what it got, and fails wi
 exception of the standard library.
 """
 
+import http.client
 import os
 import socket
 import struct
@@ -15,8 +16,25 @@ import urllib.request
 SECONDS = 5
 
 
+def _bracket_tunnels() -> None:
+    """Let CONNECT name an IPv6 address as RFC 9112 does: Python did not before 3.12."""
+    plain = http.client.HTTPConnection._tunnel  # type: ignore[attr-defined]  # nothing public
+
+    def tunnel(self: "typing.Any") -> None:  # noqa: ANN401 - untyped
+        host = self._tunnel_host
+        try:
+            if ":" in host and not host.startswith("["):
+                self._tunnel_host = "[" + host + "]"
+            plain(self)
+        finally:
+            self._tunnel_host = host  # TLS compares it with the certificate
+
+    http.client.HTTPConnection._tunnel = tunnel  # type: ignore[attr-defined]  # as above
+
+
 def url(text: str) -> bytes:
     """Fetch a URL as an ordinary program does, certificates verified."""
+    _bracket_tunnels()
     with urllib.request.urlopen(text, timeout=SECONDS) as answer:  # noqa: S310 - any scheme may try
         return bytes(answer.read(4096))
 

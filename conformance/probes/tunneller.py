@@ -24,7 +24,8 @@ def connect(host: str, port: str) -> socket.socket:
         return socket.create_connection((host, int(port)), SECONDS)
     parts = urllib.parse.urlsplit(proxy if "//" in proxy else "//" + proxy)
     peer = socket.create_connection((parts.hostname or "", parts.port or 80), SECONDS)
-    head = f"CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n"
+    place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    head = f"CONNECT {place} HTTP/1.1\r\nHost: {place}\r\n"
     if parts.username:
         user = urllib.parse.unquote(f"{parts.username}:{parts.password or ''}")
         head += f"Proxy-Authorization: Basic {base64.b64encode(user.encode()).decode()}\r\n"

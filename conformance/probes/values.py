@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_STRANGERS: tuple[object, ...] = (None, "allow", 7, (), [])
+
 HOST = "packages.example.org"
 """An entry that every allow list takes."""
 
@@ -96,10 +98,31 @@ def not_equal_by_value(value: object, twin: object, others: Iterable[object]) ->
     for other in others:
         if built(operator.eq, value, other) or not built(operator.ne, value, other):
             return f"it is equal to {other!r}"
+    for stranger in _STRANGERS:
+        error = refusal(operator.eq, value, stranger)
+        if error is not None:
+            return f"to compare it with {stranger!r} raised {shown(error)}"
+        if built(operator.eq, value, stranger):
+            return f"it is equal to {stranger!r}"
     error = refusal(hash, value)
     if error is not None:
         return f"its hash raised {shown(error)}"
     return "" if hash(value) == hash(twin) else "its hash is not that of an equal one"
+
+
+def emptied(value: object, fields: Iterable[str]) -> str:
+    """Try to take everything out of what a value gives out under these names.
+
+    Returns:
+        The first of it that is no longer what it was, as a person writes it; empty if none.
+    """
+    for name in fields:
+        held: Any = getattr(value, name, ())
+        before = list(held)
+        refusal(lambda held=held: held.clear())
+        if list(getattr(value, name, ())) != before:
+            return f"its {name} could be emptied"
+    return ""
 
 
 def changed(value: object, fields: Iterable[str]) -> str:

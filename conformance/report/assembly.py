@@ -94,22 +94,22 @@ class SubjectReport:
 
 def assemble(plan: Plan, records: Records) -> list[SubjectReport]:
     """Give a report for each subject that was loaded."""
-    scope = _scope(plan, records)
     reports = []
     for name in plan.sandboxes:
         if name in records.subjects:
             subject = records.subjects[name]
             results = tuple(_result(entry, subject, plan, records) for entry in ALL.values())
-            reports.append(SubjectReport(subject, results, scope, plan.scope))
+            selection = plan.scopes.get(name)
+            reports.append(SubjectReport(subject, results, _scope(selection, records), selection))
     return reports
 
 
-def _scope(plan: Plan, records: Records) -> frozenset[str]:
+def _scope(selection: Sequence[str] | None, records: Records) -> frozenset[str]:
     checked = {name for check in records.checks.values() for name in check["ids"]}
-    if plan.scope is None:
+    if selection is None:
         return frozenset(checked)
-    named = {name for name in plan.scope if name in ALL}
-    return frozenset(named | {name for name in checked if covers(plan.scope, name)})
+    named = {name for name in selection if name in ALL}
+    return frozenset(named | {name for name in checked if covers(selection, name)})
 
 
 def _result(

@@ -85,12 +85,13 @@ class _Section:
         checks = {check.nodeid: check for result in report.judged for check in result.checks}
         examples = sum(check.examples for check in checks.values())
         live = sum(check.live_examples for check in checks.values())
+        tried = f"{examples} example{'s' * (examples != 1)}"
         lab = self._records.lab
         self._line(tally(report))
         self._line(f"scope: {scope_text(report)}; posture: {posture(report.subject)}")
         self._line(
             f"lab: {lab.get('mode', 'unknown')}; profile: {self._plan.profile}; "
-            f"seed: {self._plan.seed}; {examples} examples, {live} judged by the lab"
+            f"seed: {self._plan.seed}; {tried}, {live} judged by the lab"
         )
 
     def _block(self, result: RequirementResult) -> None:

@@ -125,6 +125,11 @@ ENFORCED: Mapping[str, tuple[frozenset[str], frozenset[str]]] = MappingProxyType
 )
 """The table of the network guide: the network modes and header bindings of each built-in."""
 
+DEFAULT_LIMITS: Mapping[str, float] = MappingProxyType(
+    {"BashkitSandbox": 300.0, "LocalDockerSandbox": 600.0, "DangerousLocalSandbox": 600.0}
+)
+"""The limit of a command that brings none, in seconds, where the documents name it."""
+
 EXTRAS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {"BashkitSandbox": {"bashkit": "bashkit"}}
 )

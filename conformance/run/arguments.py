@@ -95,18 +95,31 @@ def constructor_options(items: list[str]) -> dict[str, Any]:
     return options
 
 
-def scope(items: list[str] | None) -> tuple[str, ...] | None:
-    """The ids and areas that were selected, or None for the default scope.
+def scopes(items: list[str], subjects: list[str]) -> dict[str, list[str]]:
+    """The ids and areas that were selected for each subject; none for the default scope.
+
+    Args:
+        items: `IDS`, for every subject without a scope of its own, or `NAME=IDS`.
+        subjects: The `--sandbox` values.
 
     Raises:
-        pytest.UsageError: One does not exist.
+        pytest.UsageError: A requirement or a subject does not exist.
     """
-    if not items:
-        return None
+    given: dict[str, list[str]] = {}
+    for item in items:
+        name, _, ids = item.rpartition("=")
+        given.setdefault(name, []).append(ids)
+    for name in given:
+        if name and name not in subjects:
+            raise pytest.UsageError(
+                f"--requirement: {name} is no sandbox of this run; pass --sandbox={name} as well"
+            )
     try:
-        return select(",".join(items))
+        selected = {name: list(select(",".join(ids))) for name, ids in given.items()}
     except UnknownRequirement as error:
         raise pytest.UsageError(f"--requirement: {error}") from None
+    chosen = {name: selected.get(name) or selected.get("") for name in subjects}
+    return {name: ids for name, ids in chosen.items() if ids}
 
 
 def seed(config: pytest.Config) -> int | None:

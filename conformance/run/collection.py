@@ -56,8 +56,9 @@ class Collection:
 
 
 def in_scope(item: pytest.Item, plan: Plan) -> bool:
-    """Whether a check proves one of the selected requirements."""
-    return plan.scope is None or any(covers(plan.scope, name) for name in requirements_of(item))
+    """Whether a check proves one of the requirements that were selected for its subject."""
+    scope = plan.scopes.get(subject_of(item))
+    return scope is None or any(covers(scope, name) for name in requirements_of(item))
 
 
 def _check_marks(item: pytest.Item) -> None:

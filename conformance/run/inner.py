@@ -21,7 +21,7 @@ from conformance.run.plan import NO_LAB, Plan
 from conformance.run.progress import CheckResult, Progress
 from conformance.run.result import SKIPS, judge
 from conformance.run.stash import RESULT, RUN, Run, requirements_of, subject_of
-from conformance.subject.blame import forget
+from conformance.subject.blame import forget, refused_by, shown
 from conformance.subject.capabilities import require
 from conformance.subject.loading import TargetError, load, make_importable
 from conformance.subject.targets import Target
@@ -107,11 +107,17 @@ class Inner:
         """Make a check while no other must be alone, and count its examples."""
         assert isinstance(item, pytest.Function)
         run, result = self._run, item.stash[RESULT]
-        with (
-            run.laboratory.shared(),
-            counted(item, result, run.laboratory, run.progress),
-        ):
-            yield
+        try:
+            with (
+                run.laboratory.shared(),
+                counted(item, result, run.laboratory, run.progress),
+            ):
+                yield
+        except Exception as error:
+            if refused_by(run.targets[subject_of(item)].Network, error):
+                fact = f"Network.allow() raised {shown(error)}, so the rest cannot be told"
+                raise NotRun(f"{fact}: see NET-02") from error
+            raise
         # Nothing else makes a pass: a check that an option of pytest's skips stays open.
         result.verdict = Verdict.PASS.value
 

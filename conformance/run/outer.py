@@ -64,7 +64,7 @@ def run(config: pytest.Config) -> int:
 def _plan(config: pytest.Config) -> Plan:
     option = config.option
     options = arguments.constructor_options(option.sandbox_option or [])
-    scope = arguments.scope(option.requirement)
+    sandboxes = arguments.sandboxes(option.sandbox)
     seed = arguments.seed(config)
     reproduce = [f"--sandbox-option={_shown(item)}" for item in option.sandbox_option or []]
     if option.lab != "auto":
@@ -72,9 +72,9 @@ def _plan(config: pytest.Config) -> Plan:
     if option.conformance_profile != "standard":
         reproduce.append(f"--conformance-profile={option.conformance_profile}")
     return Plan(
-        sandboxes=arguments.sandboxes(option.sandbox),
+        sandboxes=sandboxes,
         options=options,
-        scope=None if scope is None else list(scope),
+        scopes=arguments.scopes(option.requirement or [], sandboxes),
         profile=option.conformance_profile,
         lab=option.lab,
         seed=secrets.randbelow(2**32) if seed is None else seed,

@@ -17,7 +17,8 @@ class Plan:
     Attributes:
         sandboxes: The `--sandbox` values, each once.
         options: Constructor keywords of the subjects.
-        scope: The ids and areas that were selected; None for every id that has a check.
+        scopes: By subject, the ids and areas that were selected; for one that is not named,
+            every id that has a check.
         profile: `quick`, `standard` or `thorough`.
         lab: The laboratory that was asked for.
         seed: Hypothesis' seed.
@@ -36,7 +37,7 @@ class Plan:
 
     sandboxes: list[str]
     options: dict[str, Any]
-    scope: list[str] | None
+    scopes: dict[str, list[str]]
     profile: str
     lab: str
     seed: int

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -177,7 +178,7 @@ class Supervisor:
 
     def _died_early(self, code: int) -> int:
         if code in (_OK, _EMPTY):
-            chosen = ", ".join(self._plan.scope or ())
+            chosen = ", ".join(dict.fromkeys(chain(*self._plan.scopes.values())))
             reason = f"no check proves {chosen} yet" if chosen else "no check was selected"
             _complain(f"{reason}; select requirements that have a check")
         elif code == NO_LAB:

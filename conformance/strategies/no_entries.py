@@ -34,6 +34,12 @@ _CONTROLS = (
     *(f"{_NAME}\x1f", "packages\x7f.example.org", f"{_NAME}\x85", f"{_NAME}:443\0"),
 )
 _EMPTY = ("", ".", "..", ":443", ".:443", f".{_NAME}", f"{_NAME}..", "packages..example.org", "[]")
+_ODD_LABELS = (
+    *("a,b.example.org", "a;b.example.org", "a|b.example.org", "a$b.example.org", "a'b.example"),
+    *('a"b.example', "(a).example.org", "a!b.example.org", "a=b.example.org", "~a.example.org"),
+    *("-a.example.org", "a-.example.org", "www.-a.example", "-", f"{_NAME}:443,{_NAME}"),
+)
+_ZONES = ("fe80::1%eth0", "[fe80::1%eth0]:443", "[fe80::1%25eth0]", "fe80::1%1")
 _LONG_LABEL = "l" * 64
 # 60 letters, but 66 once they are encoded.
 _LONG_ENCODED = "\xfc" * 60
@@ -71,6 +77,8 @@ _TEXTS: dict[str, tuple[str, ...]] = {
     "white space": _WHITE_SPACE,
     "a control character": _CONTROLS,
     "an empty label or host": _EMPTY,
+    "a label of other characters or with a hyphen at its end": _ODD_LABELS,
+    "an address with a zone": _ZONES,
     "an over-long label or name": _LONG,
     "a port that is none from 1 to 65535": (
         *(f"{_NAME}:{port}" for port in _NO_PORTS),
@@ -90,6 +98,10 @@ ONE_OF_EACH = (
 
 NO_QUESTIONS = (*NO_ENTRIES, *SCHEME_PATH_WILDCARD)
 """What is neither an entry nor a question."""
+
+
+NO_TEXTS = (None, 443, 1.5, True, _NAME.encode(), [_NAME], (_NAME, 443))
+"""What is no text, of which some has one that is an entry."""
 
 
 def _inserted(entry: Entry, bad: str, place: int) -> str:

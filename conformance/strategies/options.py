@@ -103,9 +103,24 @@ wrong_hooks: st.SearchStrategy[Any] = st.one_of(
 )
 """Sequences in which something is no hook, and what is no sequence."""
 
+
+class LooksLikeANetwork:
+    """An object that has what networks have, and none of what their constructor refuses."""
+
+    mode = "allow"
+    hosts = ("https://*",)
+    entries = ()
+
+    def reaches(self, host: str) -> bool:
+        """Whatever it is."""
+        return bool(host)
+
+
 WRONG_TYPES: Mapping[str, tuple[object, ...]] = {
     # Nothing false: to take that for none() opens nothing.
-    "network": ("all", True, {"mode": "all"}, ["packages.example.org"], Network),
+    "network": (
+        *("all", True, {"mode": "all"}, ["packages.example.org"], Network, LooksLikeANetwork()),
+    ),
     "access": ("everything", "FULL", "", 2, True, ["full"]),
     "header_bindings": (("Bearer x",), "Bearer x", GitHubBinding(repos=()), (GitHubBinding,), 7),
     "egress": ("10.0.0.0/8", ["10.0.0.0/8"], "", 7),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Naming = Literal["name", "IPv4", "IPv6"]
 Kin = Literal[
     "itself", "sub-domain", "sibling", "longer", "extended", "numbers", "hexadecimal", "umlaut",
-    "twin",
+    "sharp s", "double s", "long", "twin",
 ]  # fmt: skip
 EntrySpelling = Literal["plain", "port", "upper", "dot", "U-label", "exploded"]
 UrlSpelling = Literal["plain", "port", "upper", "dot", "exploded", "decimal"]
@@ -37,10 +37,15 @@ _KIN: dict[Kin, str] = {
     "numbers": "10.{name}",
     "hexadecimal": "fd00.{name}",
     "umlaut": "xn--bcher-kva.{name}",
+    # Older rules took the one for the other.
+    "sharp s": "xn--strae-oqa.{name}",
+    "double s": "strasse.{name}",
+    # Names that differ behind as many characters as a table of names may hold.
+    "long": "l" * 63 + ".{name}",
     # Another name of the very address.
     "twin": "twin-{name}",
 }
-MOST_ENTRIES = 50
+MOST_ENTRIES = 260
 
 
 def name_of(kin: Kin, name: str) -> str:
@@ -159,7 +164,7 @@ class Case:
 
     def texts(self, written: list[str]) -> list[str]:
         """Give a whole list: these entries and those that nobody goes to."""
-        others = [_other(number) for number in range(self.others)]
+        others = unused(self.others)
         cut = {"before": len(others), "behind": 0, "around": len(others) // 2}[self.place]
         return [*others[:cut], *written, *others[cut:]]
 
@@ -176,10 +181,15 @@ class Case:
 def _other(number: int) -> str:
     return (
         f"other-{number}.example",
-        f"11.91.{number}.7",
+        f"11.91.{number // 4}.7",
         f"Other-{number}.Example.:8443",
         f"[2a11:91::{number:x}]:8443",
     )[number % 4]
+
+
+def unused(count: int) -> list[str]:
+    """Give entries that nobody goes to, of each kind in turn."""
+    return [_other(number) for number in range(count)]
 
 
 # The laboratory answers HTTPS at the first two; at the others the packet is seen. No
@@ -231,7 +241,7 @@ def _cases(draw: st.DrawFn) -> Case:
         )
     )
     targets = draw(st.lists(st.one_of(secure, secure, secure, plain), min_size=2, max_size=6))
-    others = draw(st.sampled_from((0, 1, 10, MOST_ENTRIES - 4)))
+    others = draw(st.sampled_from((0, 1, 10, 46)))
     place = draw(_places)
     return Case(lists, tuple(targets), others, place)
 
@@ -262,6 +272,7 @@ _SPELLED = (
     Entry(_B, "dot"),
     Entry(_C, "port"),
     Entry(replace(_A, kin="umlaut"), "U-label"),
+    Entry(replace(_C, kin="sharp s"), "U-label"),
     Entry(replace(_B, kin="numbers", port=8443), "dot"),
     Entry(replace(_B, kin="hexadecimal"), "upper"),
     Entry(replace(_A, by="IPv6"), "upper"),
@@ -298,15 +309,21 @@ CASES = (
     # Each kind of spelling in the list.
     Case(
         (_SPELLED,),
-        _tried(*(Target(entry.spot, CANONICAL[at % 2]) for at, entry in enumerate(_SPELLED))),
+        _tried(
+            *(Target(entry.spot, CANONICAL[at % 2]) for at, entry in enumerate(_SPELLED)),
+            replace(_C, kin="double s"),
+        ),
     ),
     # As many entries as there may be, the one that is tried behind them all.
     Case(_lists_of([_A]), _tried(_B, _A), MOST_ENTRIES - 1, "before"),
     # Entries that hold one another.
     Case(
-        _lists_of([_A, replace(_A, kin="sub-domain"), replace(_A, kin="longer")]),
+        _lists_of(
+            [_A, *(replace(_A, kin=kin) for kin in ("sub-domain", "longer", "long"))],
+        ),
         _tried(
-            *(replace(_A, kin=kin) for kin in ("sibling", "sub-domain", "extended", "longer")), _A
+            *(replace(_A, kin=kin) for kin in ("sibling", "sub-domain", "extended", "longer")),
+            *(replace(_B, kin="long"), replace(_A, kin="long"), _A),
         ),
     ),
     # Ports of five digits, some of their digits, and two ports of one host.

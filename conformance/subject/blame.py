@@ -6,11 +6,13 @@ that no check expected is a break of the sandbox, not of the harness.
 
 from __future__ import annotations
 
+import traceback
 from dataclasses import dataclass
 
 from conformance.verdicts import Declined, HarnessError, NotApplicable, NotRun, Violation
 
 _OURS = (Violation, NotApplicable, NotRun, Declined, HarnessError)
+_MAKERS = ("__init__", "__post_init__", "__new__", "allow")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,15 @@ def blame(error: BaseException, call: str, remedy: str) -> None:
 def blamed(error: BaseException) -> Blame | None:
     """What the subject did, if this very exception came out of it."""
     return next((entry for entry in _blamed if entry.error is error), None)
+
+
+def refused_by(kind: type, error: BaseException) -> bool:
+    """Whether an exception came out of the building of a value of this type, and no one's else."""
+    if isinstance(error, _OURS) or blamed(error) is not None:
+        return False
+    makers = [vars(base).get(name) for base in kind.__mro__ for name in _MAKERS]
+    codes = {getattr(getattr(one, "__func__", one), "__code__", None) for one in makers}
+    return any(frame.f_code in codes for frame, _ in traceback.walk_tb(error.__traceback__))
 
 
 def forget() -> None:

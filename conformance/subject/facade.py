@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from conformance.bounds import BOUNDS
 from conformance.subject.blame import blame, shown
+from conformance.subject.flight import Flight
 from conformance.verdicts import NotApplicable, Violation
 from sandboxes.contract import RunningSandbox, SandboxExecutionResult
 
@@ -113,6 +114,20 @@ class Box:
             _EXECUTE_REMEDY,
         )
         return _checked_result(call, result)
+
+    def begin(self, command: str, *, timeout_seconds: float) -> Flight:
+        """Start a command and return at once, for a caller that may be cancelled."""
+        running = self.running
+        call = f"execute({_short(command)}, timeout_seconds={timeout_seconds!r})"
+        outcome = self._loop.start(
+            lambda: running.execute(command, timeout_seconds=timeout_seconds)
+        )
+        return Flight(
+            self._loop,
+            outcome,
+            call,
+            lambda ended: _checked_result(call, result_of(ended, call, _EXECUTE_REMEDY)),
+        )
 
     def read_file(self, path: str) -> bytes:
         """Read a whole file."""

@@ -142,11 +142,13 @@ def _attribute(spec: str, module: ModuleType, name: str) -> object:
     except KeyboardInterrupt:
         raise
     except BaseException:  # noqa: BLE001 - a module's own __getattr__ may raise anything
-        classes = sorted(
-            key
+        found = {
+            key: value
             for key, value in vars(module).items()
             if inspect.isclass(value) and issubclass(value, Sandbox) and value is not Sandbox
-        )
+        }
+        own = [key for key, value in found.items() if value.__module__ == module.__name__]
+        classes = sorted(own or found)  # a package may only import what it offers
         hint = f"it has {', '.join(classes)}" if classes else "it has no sandbox class at all"
         raise TargetError(
             f"--sandbox={spec}: there is no {name!r} in this module; {hint}"

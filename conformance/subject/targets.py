@@ -6,8 +6,9 @@ import os
 import uuid
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from conformance.bounds import BOUNDS
 from conformance.subject import facade
 from conformance.subject.blame import blame, shown
 from conformance.subject.declarations import Declared, parameters
@@ -17,13 +18,15 @@ from conformance.verdicts import NotApplicable, Violation
 from sandboxes.contract import OpenRequest, RefusedConfiguration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Coroutine, Mapping
     from contextlib import AbstractContextManager
     from pathlib import Path
 
     from conformance.subject.facade import Box
     from sandboxes.contract import EgressPolicy, Network, RunningSandbox, Sandbox
     from sandboxes.session import Session
+
+T = TypeVar("T")
 
 RESERVED = ("network", "access", "hooks", "header_bindings")
 """Keywords that the checks set; a user's options cannot."""
@@ -105,13 +108,14 @@ class Target:
         """Call the constructor with the user's options and these.
 
         Raises:
-            Violation: It raised what no caller can handle, such as SystemExit.
+            Violation: It raised what no caller can handle, such as SystemExit, or left out
+                what every sandbox has.
             Exception: What the constructor raised, unchanged.
         """
         options = self._options(overrides)
         call = self._call(overrides)
         try:
-            return self.cls(**options)
+            sandbox = self.cls(**options)
         except KeyboardInterrupt:
             raise
         except Exception as error:
@@ -119,6 +123,12 @@ class Target:
             raise
         except BaseException as error:
             raise Violation(f"{call} raised {shown(error)}", remedy="raise an Exception") from error
+        if lacking := [name for name in RESERVED if not hasattr(sandbox, name)]:
+            raise Violation(
+                f"{call} has no {lacking[0]}",
+                remedy="call super().__init__() in the constructor, with what it is given",
+            )
+        return sandbox
 
     def refusal(self, **overrides: Any) -> Exception | None:  # noqa: ANN401
         """The exception that the constructor raises for these options, or None."""
@@ -168,7 +178,7 @@ class Target:
         """
         if not insist and not self.declared.fact("opens"):
             raise NotApplicable(f"{self.cls.__name__} opens nothing")
-        request = self._request(session_id, secrets, resume)
+        request = self.request(session_id, secrets, resume)
         return facade.opened(self._live_loop(), sandbox, request)
 
     def session(
@@ -194,7 +204,7 @@ class Target:
         from sandboxes.session import Session
 
         sandbox = self.build(**overrides)
-        request = self._request(session_id, secrets)
+        request = self.request(session_id, secrets)
 
         made: list[Session] = []
 
@@ -211,6 +221,28 @@ class Target:
                     opened.extend(one.running for one in made if one.running is not None)
 
         return facade.session(self._live_loop(), start)
+
+    def run(
+        self,
+        work: Callable[[], Coroutine[Any, Any, T]],
+        call: str,
+        *,
+        bound: float = BOUNDS.open,
+        remedy: str = "make no call of a sandbox raise or hang",
+    ) -> T:
+        """Await what a check does with agents and sessions, where the subject is at home.
+
+        Args:
+            work: Makes the coroutine.
+            call: What it does, for the message.
+            bound: How long it may take, in seconds.
+            remedy: What the subject's author can mend where it raises.
+
+        Raises:
+            Violation: It hung, or raised what no caller can handle.
+            Exception: What it raised, unchanged, and noted as the subject's.
+        """
+        return facade.run(self._live_loop(), work, bound, call, remedy)
 
     def box(self, running: RunningSandbox) -> Box:
         """Give blocking access to a sandbox that was opened before, even a deleted one."""
@@ -234,12 +266,13 @@ class Target:
             options.setdefault(_PRIVATE, False)
         return options
 
-    def _request(
+    def request(
         self,
-        session_id: str | None,
-        secrets: Mapping[str, str] | None,
+        session_id: str | None = None,
+        secrets: Mapping[str, str] | None = None,
         resume: Any = None,  # noqa: ANN401 - JSON
     ) -> OpenRequest:
+        """What a session in this laboratory brings; its id is a unique one if None."""
         return OpenRequest(
             session_id=session_id or f"conformance-{os.getpid()}-{uuid.uuid4().hex[:12]}",
             secrets=secrets or {},

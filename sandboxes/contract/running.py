@@ -55,9 +55,12 @@ class RunningSandbox(ABC):
 
     Attributes:
         default_timeout_seconds: The limit of a command that brings none, in seconds.
+        cancels: Whether cancelling `execute` ends the command; False only where nothing
+            can end one before its limit.
     """
 
     default_timeout_seconds: float
+    cancels: bool = True
 
     @abstractmethod
     async def execute(

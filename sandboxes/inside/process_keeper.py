@@ -410,14 +410,19 @@ def main(name: str, shell: str) -> None:
         os.chdir(folder)
         listener.bind("s")
         listener.listen(64)
+        apart, told = os.pipe()
         child = os.fork()
     except OSError:
         shutil.rmtree(folder)
         raise
     if child != 0:
+        # Some sandboxes end the group of a command with it: the child has to be out of it.
+        os.close(told)
+        os.read(apart, 1)
         sys.stdout.write("sandbox-processes:" + json.dumps(folder) + "\n")
         return
     os.setsid()
+    os.close(told)
     os.chdir("/")
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):

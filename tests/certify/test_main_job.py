@@ -16,6 +16,7 @@ import pytest
 if TYPE_CHECKING:
     from tests.certify.conftest import Certify
 
+ALLOWED = "ALLOW_DANGEROUS_LOCAL_HOST"
 README = Path(__file__).parents[2] / "README.md"
 
 
@@ -29,9 +30,27 @@ def test_bashkit_is_certified_by_what_the_lab_saw(certify: Certify) -> None:
     assert run.verdicts["EGR-11"] == "pass"
 
 
-def test_several_processes_give_the_same_verdicts(certify: Certify) -> None:
-    alone = certify("--sandbox=bashkit", "--conformance-profile=quick")
-    together = certify("--sandbox=bashkit", "--conformance-profile=quick", "-n2")
+@pytest.fixture
+def allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The word of a person who wants commands to run on this host."""
+    monkeypatch.setenv(ALLOWED, "1")
+
+
+@pytest.mark.usefixtures("allowed")
+def test_local_is_certified_and_said_to_isolate_nothing(certify: Certify) -> None:
+    run = certify("--sandbox=local", "--require-certified")
+
+    assert run.certificate["outcome"] == "certified", run.output
+    assert run.code == 0
+    assert "posture: network all only, no isolation, processes" in run.output
+    assert run.verdicts["TMO-03"] == "pass"
+
+
+@pytest.mark.usefixtures("allowed")
+@pytest.mark.parametrize("name", ["bashkit", "local"])
+def test_several_processes_give_the_same_verdicts(certify: Certify, name: str) -> None:
+    alone = certify(f"--sandbox={name}", "--conformance-profile=quick")
+    together = certify(f"--sandbox={name}", "--conformance-profile=quick", "-n2")
 
     assert together.code == 0, together.output
     assert together.verdicts == alone.verdicts
@@ -53,7 +72,7 @@ def test_a_conftest_that_starts_a_thread_does_not_break_the_seal(
         "threading.Thread(target=threading.Event().wait, args=(60,), daemon=True).start()\n"
     )
 
-    run = certify("--sandbox=bashkit", "--conformance-profile=quick")
+    run = certify("--sandbox=bashkit", "--requirement=CFG,EGR-11")
 
     assert run.code == 0, run.output
     assert run.certificate["lab"]["mode"] == "sealed"
@@ -132,3 +151,15 @@ def test_the_first_line_of_the_readme_certifies_bashkit_for_an_ordinary_user(
     assert run.returncode == 0, run.stdout + run.stderr
     assert "bashkit: certified" in run.stdout
     assert "lab: sealed" in run.stdout
+
+    local = subprocess.run(
+        [*prefix, ".venv/bin/pytest", "--sandbox=local", "--conformance-profile=quick"],
+        cwd=checkout,
+        env={**environment, ALLOWED: "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+    assert "local: certified" in local.stdout, local.stdout + local.stderr

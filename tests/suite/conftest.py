@@ -80,7 +80,7 @@ class Runner:
             fields: dict[str, Any] = {
                 "sandboxes": [subject(name) for name in subjects],
                 "options": {},
-                "scope": None,
+                "scopes": {},
                 "profile": "quick",
                 "lab": "off",
                 "seed": 7,

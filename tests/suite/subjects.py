@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sandboxes.contract import (
+    Network,
     NetworkMode,
     OpenRequest,
     RunningSandbox,
@@ -231,3 +232,23 @@ def function() -> None: ...
 
 class DeclaresOneExtra(Right):
     optional_packages = "bashkit"  # type: ignore[assignment]  # the sin
+
+
+class ForgetsItsBase(Right):
+    """Has nothing of what the base's constructor gives it."""
+
+    def __init__(self, *, network: Network | None = None) -> None:
+        self.wanted = network
+
+
+class _TakesNoPorts(Network):
+    def __post_init__(self) -> None:
+        if any(":" in host for host in self.hosts):
+            raise ValueError("no ports")
+        Network.__post_init__(self)
+
+
+class RefusesPorts(Right):
+    """Takes networks of a type that refuses what is right."""
+
+    network_type: ClassVar[type[Network]] = _TakesNoPorts

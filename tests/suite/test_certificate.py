@@ -31,7 +31,7 @@ def plan(**changes: Any) -> Plan:
     fields: dict[str, Any] = {
         "sandboxes": ["box"],
         "options": {"image": "x"},
-        "scope": None,
+        "scopes": {},
         "profile": "standard",
         "lab": "auto",
         "seed": 42,
@@ -127,7 +127,7 @@ def test_the_headline_names_subject_outcome_scope_posture_lab_and_seed() -> None
 
 
 def test_a_selected_scope_is_named_in_the_headline() -> None:
-    content = certificate(plan(scope=["EGR-01"]), records("box"))
+    content = certificate(plan(scopes={"box": ["EGR-01"]}), records("box"))
     assert isinstance(content, dict)
     assert content["scope"] == ["EGR-01"]
     assert "| scope: EGR-01 (1 id) |" in content["headline"]
@@ -135,14 +135,14 @@ def test_a_selected_scope_is_named_in_the_headline() -> None:
 
 
 def test_an_area_stands_for_its_ids_that_have_a_check() -> None:
-    content = certificate(plan(scope=["EGR"]), records("box"))
+    content = certificate(plan(scopes={"box": ["EGR"]}), records("box"))
     assert isinstance(content, dict)
     assert content["scope"] == ["EGR-01", "EGR-02"]
     assert "| scope: EGR (2 ids) |" in content["headline"]
 
 
 def test_an_id_that_has_no_check_leaves_its_run_partial() -> None:
-    content = certificate(plan(scope=["EGR-01", "PRC-01"]), records("box"))
+    content = certificate(plan(scopes={"box": ["EGR-01", "PRC-01"]}), records("box"))
     assert isinstance(content, dict)
     assert content["scope"] == ["EGR-01", "PRC-01"]
     assert content["outcome"] == "partial"

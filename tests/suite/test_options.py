@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from conformance.run.arguments import scopes as scopes_of
 from tests.suite.conftest import environment, subject
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ pytest_plugins = ["pytester"]
         (["--sandbox=none", "--sandbox-option=header_bindings=[]"], ["header_bindings"]),
         (["--sandbox=none", "--requirement=EGR-99"], ["no requirement EGR-99", "areas: CFG"]),
         (["--sandbox=none", "--requirement=,"], ["names no requirement"]),
+        (["--sandbox=none", "--requirement=nun=NET"], ["nun is no sandbox of this run"]),
         (["--sandbox=none", "--certificate=no/such/place.json"], ["there is no folder"]),
         (["--sandbox=none", "--certificate=."], ["is no file name"]),
         (["--sandbox=none", "--hypothesis-seed=x"], ["is no whole number"]),
@@ -56,7 +58,7 @@ def test_a_useless_option_is_refused_before_anything_runs(
     [
         (["--sandbox=bashkitt"], "no sandbox has this name"),
         ([f"--sandbox={subject('Right')}", "--sandbox-option=colour=1"], "takes no 'colour'"),
-        (["--sandbox=none", "--requirement=PRC-01"], "no check proves PRC-01 yet"),
+        (["--sandbox=none", "--requirement=BND-01"], "no check proves BND-01 yet"),
         (["--sandbox=none", "-k", "nothing_of_the_sort"], "no check was selected"),
     ],
 )
@@ -96,3 +98,18 @@ def test_collecting_alone_certifies_nothing(runner: Runner) -> None:
     assert finished.code == 0
     assert finished.content is None
     assert "test_network_values.py::" in finished.output
+
+
+@pytest.mark.parametrize(
+    ("given", "scopes"),
+    [
+        ([], {}),
+        (["EGR-11,net"], {"a": ["NET", "EGR-11"], "b:C": ["NET", "EGR-11"]}),
+        (["b:C=EGR-11"], {"b:C": ["EGR-11"]}),
+        (["NET", "b:C=EGR-11", "b:C=CFG"], {"a": ["NET"], "b:C": ["CFG", "EGR-11"]}),
+    ],
+)
+def test_each_sandbox_has_its_own_scope_or_that_of_all(
+    given: list[str], scopes: dict[str, list[str]]
+) -> None:
+    assert scopes_of(given, ["a", "b:C"]) == scopes

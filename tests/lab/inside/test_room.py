@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import TYPE_CHECKING
 
 from conformance.lab.client import Lab
@@ -42,3 +43,26 @@ def test_two_share_and_neither_is_alone_beside_the_other(any_lab: Lab) -> None:
 def test_alone_may_be_asked_for_twice(any_lab: Lab) -> None:
     with any_lab.alone(), any_lab.alone(), any_lab.shared(), Lab.connect("other") as other:
         assert other.mode == any_lab.mode
+
+
+def test_given_addresses_are_one_workers_at_a_time_and_keep_nobody_out(any_lab: Lab) -> None:
+    having: list[str] = []
+    seen: list[list[str]] = []
+    both_share = threading.Barrier(2, timeout=10)
+
+    def work(name: str) -> Callable[[], None]:
+        def act() -> None:
+            with Lab.connect(name) as lab, lab.shared():
+                both_share.wait()
+                with lab.addresses():
+                    having.append(name)
+                    time.sleep(0.05)  # long enough for the other to come in, were it let
+                    seen.append(list(having))
+                    having.remove(name)
+
+        return act
+
+    with any_lab.addresses(), Lab.connect("other") as other, other.shared():
+        pass  # who does not need them goes on
+    _both(work("a"), work("b"))
+    assert sorted(seen) == [["a"], ["b"]]

@@ -1,0 +1,70 @@
+"""What goes into the log during a block, however the subject treats logging."""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from sandboxes.deployed import DEBUG_VARIABLE, ServerLog
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_PACKAGE = "sandboxes"
+
+
+class _Texts(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+        self.setFormatter(logging.Formatter())
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.texts.append(self.format(record))
+
+
+@contextmanager
+def logged() -> Iterator[list[str]]:
+    """Collect what is logged, tracebacks included; undo what was done to logging."""
+    handler = _Texts()
+    with _added(handler):
+        yield handler.texts
+
+
+@contextmanager
+def shown_by_a_server() -> Iterator[io.StringIO]:
+    """Collect what a server shows of the log; undo what was done to its environment."""
+    stream = io.StringIO()
+    debugging = os.environ.get(DEBUG_VARIABLE)
+    try:
+        with _added(ServerLog(stream)):
+            yield stream
+    finally:
+        os.environ.pop(DEBUG_VARIABLE, None)
+        if debugging is not None:
+            os.environ[DEBUG_VARIABLE] = debugging
+
+
+@contextmanager
+def _added(handler: logging.Handler) -> Iterator[None]:
+    root = logging.getLogger()
+    disabled = root.manager.disable
+    ours = [logging.getLogger(name) for name in list(root.manager.loggerDict) if _is_ours(name)]
+    states = [(logger, logger.disabled, logger.level, logger.propagate) for logger in ours]
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        with suppress(ValueError):
+            root.removeHandler(handler)
+        logging.disable(disabled)
+        for logger, was_disabled, level, propagate in states:
+            logger.disabled, logger.propagate = was_disabled, propagate
+            logger.setLevel(level)
+
+
+def _is_ours(name: str) -> bool:
+    return name.partition(".")[0] == _PACKAGE

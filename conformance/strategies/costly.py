@@ -1,0 +1,15 @@
+"""Fewer examples where each one is much: many lives of a sandbox, and a census around them."""
+
+from __future__ import annotations
+
+from hypothesis import Phase, settings
+
+_SHARE = 8
+
+
+def few_examples() -> settings:
+    """The profile of the run with an eighth of its examples, none of them made smaller."""
+    return settings(
+        max_examples=max(1, settings().max_examples // _SHARE),
+        phases=(Phase.explicit, Phase.generate),
+    )
