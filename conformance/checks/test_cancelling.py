@@ -42,6 +42,7 @@ def test_cancelling_the_caller_ends_the_command(inside: Inside) -> None:
             raise Violation(f"after {seen} {seen.broke_after.did}", remedy=_KEEP)
         seen.was_seen()
         if not seen.ended:
+            seen.control.blame_the_sandbox()
             raise Violation(
                 f"{seen} went on",
                 saw="its file grow",

@@ -33,6 +33,7 @@ def _nothing_is_left(inside: Inside, shows: str, remedy: str) -> None:
     for seen in watched(inside, shows):
         seen.was_seen()
         if not seen.ended:
+            seen.control.blame_the_sandbox()
             raise Violation(
                 f"{seen} gave exit_code={seen.answer().exit_code}, and its child went on",
                 saw="the child's file grow",
@@ -62,6 +63,7 @@ def test_sigkill_ends_what_ignores_sigterm(inside: Inside) -> None:
     for seen in watched(inside, "stubborn"):
         seen.was_seen()
         if not seen.ended:
+            seen.control.blame_the_sandbox()
             raise Violation(
                 f"{seen} went on for more than 5 s after SIGTERM",
                 saw="its file grow",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from conformance.probes.inside import Inside
     from conformance.subject.facade import Box
+    from sandboxes.contract import SandboxExecutionResult
 
 _READ = "read the file that commands see, byte by byte"
 _WRITE = "write the bytes as they are, in place of all that was there"
@@ -309,23 +310,24 @@ def _read_on(box: Box, name: str, seen: list[bytes], over: threading.Event) -> N
 def test_who_has_a_file_open_reads_on_in_what_was_opened(inside: Inside) -> None:
     """A command that began to read a file before it was written goes on in the same content."""
     box, name = inside.narrowest(), _new()
-    box.write_file(name, b"a" * 10_000)
+    box.write_file(name, b"old\n" * 3)
     waiting = f"i=0; until test -e {name}.new || test $i = 150; do sleep 0.1; i=$((i+1)); done"
-    command = f"{{ head -c 10 >/dev/null; : > {name}.open; {waiting}; tail -c 3; }} < {name}"
-    got: list[str] = []
+    command = f"{{ read line; : > {name}.open; {waiting}; cat; }} < {name}"
+    ended: list[SandboxExecutionResult] = []
     reader = threading.Thread(
-        target=lambda: got.append(box.execute(command, timeout_seconds=_SECONDS).stdout),
-        daemon=True,
+        target=lambda: ended.append(box.execute(command, timeout_seconds=_SECONDS)), daemon=True
     )
     reader.start()
     deadline = time.monotonic() + _SECONDS
     while box.execute(f"test -e {name}.open").exit_code and time.monotonic() < deadline:
         time.sleep(0.05)
-    box.write_file(name, b"b" * 10_000)
+    box.write_file(name, b"new\n" * 3)
     box.write_file(f"{name}.new", b"")
     reader.join(_SECONDS)
-    if got != ["aaa"]:
+    if not ended or ended[0].exit_code:
+        raise NotRun(f"the command that was to read a file did not: {ended}; see EXE-01")
+    if (read := ended[0].stdout).split() != ["old"] * 2:
         raise Violation(
-            f"a command that had opened a file before it was written read {got} at its end",
+            f"a command that had opened a file before it was written read {read!r} at its end",
             remedy="write beside the file, and put the whole in its place",
         )

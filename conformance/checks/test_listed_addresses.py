@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from conformance.lab.client import Lab
     from conformance.lab.journal import Sighting
     from conformance.lab.sites import Site
+    from conformance.probes.attempts import Attempt
     from conformance.probes.clients import Client, Destination, Scheme
-    from conformance.probes.inside import Attempt, Inside
+    from conformance.probes.inside import Inside
     from conformance.strategies.addresses import Detour
 
 

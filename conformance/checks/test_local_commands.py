@@ -60,8 +60,9 @@ def test_commands_see_the_environment_of_this_process(target: Target, value: str
 
 
 _TELL = (
-    'printf \'%s\\n\' "${0##*/}" "${BASH_VERSION:+bash}"; '
-    "case \"$SHELLOPTS\" in *posix*) printf 'posix\\n';; esac; cat /proc/$$/comm"
+    'printf "%s\\n" "${0##*/}" "${BASH_VERSION:+bash}"; '
+    "case \"$SHELLOPTS\" in *posix*) printf 'posix\\n';; esac; "
+    'read -r name < /proc/$$/comm; printf "%s\\n" "$name"'
 )
 
 

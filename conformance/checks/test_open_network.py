@@ -17,8 +17,9 @@ from conformance.verdicts import NotApplicable, NotRun, Violation
 if TYPE_CHECKING:
     from conformance.lab.client import Lab
     from conformance.lab.sites import Site
+    from conformance.probes.attempts import Attempt
     from conformance.probes.clients import Client, Scheme
-    from conformance.probes.inside import Attempt, Inside
+    from conformance.probes.inside import Inside
 
 families: st.SearchStrategy[Family] = st.sampled_from((4, 6))
 https_ports = st.sampled_from((443, 8443))

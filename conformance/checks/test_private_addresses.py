@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from conformance.marks import needs, verifies
-from conformance.probes.batches import Try, attempts
+from conformance.probes.batches import Try, in_turn
 from conformance.probes.inside import connections, describe, needs_of_lab
 from conformance.probes.places import destination, entry
 from conformance.requirements import EGR_16, EGR_18
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
     from conformance.lab.client import Lab
     from conformance.lab.sites import Site
+    from conformance.probes.attempts import Attempt
     from conformance.probes.clients import Destination, Scheme
-    from conformance.probes.inside import Attempt, Inside
+    from conformance.probes.inside import Inside
     from conformance.subject.facade import Box
 
 Mode = Literal["allow", "all"]
@@ -70,7 +71,7 @@ def _stays_refused(
                 url = site.url(scheme, host=host, port=port, path=str(len(tries)))
                 where = destination(scheme, site, host=host, url=url)
             tries.append(Try(client, scheme, where))
-    tried = attempts(inside, box, tries)
+    tried = in_turn(inside, box, tries)
     seen = connections(lab.seen(site), site)
     arrived = {sight.path.rpartition("/")[2] for sight in seen}
     known = [one for number, one in enumerate(tried) if str(number) in arrived]

@@ -153,9 +153,10 @@ def test_a_workspace_is_kept_or_deleted_as_the_options_say(
 def _starts(target: Target, workspace: str) -> bool:
     """Whether a session starts that is to delete this workspace; closed at once."""
     started = False
-    with suppress(Exception):  # any error is a refusal, if it comes before the start
-        with target.open(workspace=workspace, delete_on_cleanup=True):
-            started = True
+    opening = target.open(workspace=workspace, delete_on_cleanup=True)
+    # Any error is a refusal, if it comes before the start.
+    with suppress(Exception), opening:
+        started = True
     return started
 
 

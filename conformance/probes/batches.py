@@ -7,7 +7,7 @@ import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from conformance.probes.inside import Attempt
+from conformance.probes.attempts import Attempt
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +38,7 @@ class Try:
         return self.client.command(self.scheme, self.where)
 
 
-def attempts(inside: Inside, box: Box, tries: Sequence[Try]) -> list[Attempt]:
+def in_turn(inside: Inside, box: Box, tries: Sequence[Try]) -> list[Attempt]:
     """Let clients try one after the other, and tell how each ended.
 
     One command holds many of them where the sandbox's shell runs it to its end; where it

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from conformance.lab.client import Lab
     from conformance.lab.journal import Sighting
     from conformance.lab.sites import Site
-    from conformance.probes.inside import Attempt, Inside
+    from conformance.probes.attempts import Attempt
+    from conformance.probes.inside import Inside
     from conformance.strategies.policies import Case, Kin, Spot, Target
     from conformance.subject.facade import Box
     from sandboxes.contract import Network

@@ -13,11 +13,12 @@ from conformance.probes.choices import networks
 from conformance.strategies.bindings import KINDS, NEEDED_HOSTS
 from conformance.strategies.options import PlainHook
 from conformance.subject.blame import shown
-from conformance.subject.declarations import FACTS
+from conformance.subject.declarations import FACTS, constructor
 from conformance.verdicts import NotApplicable, Violation
 from sandboxes.contract import SandboxHook
 
 if TYPE_CHECKING:
+    import inspect
     from collections.abc import Callable, Iterator
 
     from conformance.subject.targets import Target
@@ -40,6 +41,7 @@ _SECRET_OPTION = re.compile(
     r"|(api|access|private|secret|signing|encryption)_?key|[a-z]+_auth)$",
     re.IGNORECASE,
 )
+_MANY = re.compile(r"\b(list|dict|set|tuple|mapping|sequence|iterable|collection)\b", re.IGNORECASE)
 # A shorter text may be found in any other by chance.
 _SHORTEST = 8
 
@@ -67,9 +69,11 @@ def changed(sandbox: Sandbox, name: str) -> str:
 
 
 def own_lists(target: Target) -> list[tuple[str, dict[str, Any]]]:
-    """A sandbox's own options that take a list or a dictionary, and that it shows as such."""
+    """A sandbox's own options that are there for a list or a dictionary, and that it shows."""
     found: list[tuple[str, dict[str, Any]]] = []
-    for name in sorted(target.declared.parameters - set(_SHARED)):
+    for name, parameter in constructor(target.cls).items():
+        if name in _SHARED or not _is_for_many(parameter):
+            continue
         for value in (["WORD"], {"WORD": "1"}):
             call: dict[str, Any] = {name: value}
             if target.refusal(**call) is None:
@@ -77,6 +81,12 @@ def own_lists(target: Target) -> list[tuple[str, dict[str, Any]]]:
                 if isinstance(held, Collection) and list(held) == list(value):
                     found.append((name, call))
     return found
+
+
+def _is_for_many(parameter: inspect.Parameter) -> bool:
+    """Whether its default or its annotation says so: what takes a text need not copy a list."""
+    many = isinstance(parameter.default, list | tuple | dict | set | frozenset)
+    return many or _MANY.search(str(parameter.annotation)) is not None
 
 
 def lists(target: Target) -> list[tuple[str, dict[str, Any]]]:

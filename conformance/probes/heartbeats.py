@@ -99,10 +99,12 @@ class Heartbeat:
     def stops(self, seconds: float) -> bool:
         """Wait until it does not beat for a second, and let it go on so long before that."""
         deadline = time.monotonic() + seconds
-        before, now = -1, self.count()
-        while before != now:
-            if time.monotonic() > deadline:
-                return False
+        now = self.count()
+        while True:
+            began, before = time.monotonic(), now
             time.sleep(QUIET_SECONDS)
-            before, now = now, self.count()
-        return True
+            now = self.count()
+            if now == before:
+                return True
+            if began > deadline:
+                return False

@@ -61,7 +61,8 @@ def _python(code: str, *words: str) -> str:
 
 def _ran(box: Box, command: str) -> str:
     got = said(box, command)
-    return "" if "ran=42" in got.split() else f"`{command[:60]}` showed {got[-80:]!r}"
+    shown = " ".join(command.split())[:60]
+    return "" if "ran=42" in got.split() else f"`{shown}` showed {got[-80:]!r}"
 
 
 def _shell(box: Box) -> str:

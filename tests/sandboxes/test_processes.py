@@ -1,8 +1,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
+import signal
+import socket
+import subprocess
+import sys
 import time
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -384,3 +389,30 @@ def test_the_end_of_a_command_leaves_background_processes_alone(
         assert await ended([int(pid)], 0.5)
 
     asyncio.run(use())
+
+
+def test_the_keeper_has_left_the_group_of_its_command_when_that_ends(temp: Path) -> None:
+    # A sandbox may end the group of a command with it, and a child may be slow to leave it.
+    code = (
+        "import os, sys, time\n"
+        "leave = os.setsid\n"
+        "os.setsid = lambda: (time.sleep(0.3), leave())\n"
+        "from sandboxes.inside.process_keeper import main\n"
+        "main('keeper', 'sh')\n"
+    )
+    command = subprocess.Popen(
+        [sys.executable, "-c", code],
+        env={**os.environ, "TMPDIR": str(temp)},
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    assert command.wait(10) == 0
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(command.pid, signal.SIGKILL)
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(temp / "keeper" / "s"))
+        client.sendall(b'{"do": "close"}')
+        client.shutdown(socket.SHUT_WR)
+        client.settimeout(10)
+        assert client.recv(100) == b"{}"
+    assert left(temp) == []

@@ -51,6 +51,7 @@ def test_the_access_decides_which_tools_there_are() -> None:
     assert names(agents.NoSandbox()) == set()
 
 
+# ACC-04, ours alone: which tools an agent disables no backend hears of, so none can break it.
 @pytest.mark.usefixtures("temp")
 def test_disabled_tools_are_patterns_of_names() -> None:
     assert names(Background(), disabled_tools=["process.*"]) == {*FILES, "bash"}
