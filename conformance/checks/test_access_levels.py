@@ -87,10 +87,10 @@ def _session_with(target: Target, access: Level, wanted: set[str]) -> Iterator[A
                 remedy="keep the access that the constructor was given, and declare what is so",
             )
         yield work
-    if _saw.get(token) != [token] * 3:
+    # Whether hooks run, and how often, is another requirement's.
+    if seen := [text for text in _saw.get(token, []) if text != token]:
         raise Violation(
-            f'with access="{access}" a hook found {_saw.get(token)} of a file that it had written '
-            "and read by commands and by file calls",
+            f'with access="{access}" a hook found {seen[0]!r} in a file that it had written',
             remedy="let hooks and tools use the whole sandbox, whatever the model gets",
         )
 
@@ -137,9 +137,7 @@ def test_with_full_access_a_model_has_every_tool_that_there_is(target: Target) -
     with _session_with(target, "full", wanted) as work:
         _file_tools_work(work)
         name = f"tool-{secrets.token_hex(4)}"
-        done = work.call("bash", f"printf by-bash > {name}; echo out; echo err >&2; exit 3")
-        if (done.exit_code, done.stdout.strip()) != (3, "out") or "err" not in done.stderr:
-            raise Violation(f"bash gave {done!r}", remedy="return what the command gave")
+        work.call("bash", f"printf by-bash > {name}")
         if (text := work.call("read_file", name)) != "by-bash":
             raise Violation(f"read_file gave {text!r} of bash's file", remedy="share the files")
 
@@ -204,34 +202,31 @@ def test_tool_output_that_is_too_long_is_cut_and_kept(target: Target) -> None:
         box = target.box(work.session.sandbox)
         box.write_file(f"{mark}.txt", whole.encode())
         python = "written=42" in said(box, "python3 -I -c 'print(f\"written={40 + 2}\")'").split()
-        done = work.call("bash", f"cat {mark}.txt")
-        shown, names = done.stdout, re.findall(r"[\w./-]+\.txt", done.stdout)
-        if len(shown) >= len(whole) or not (
-            shown.startswith(whole[:900]) and shown.endswith(whole[-900:])
-        ):
+        kept = _kept(work.call("bash", f"cat {mark}.txt").stdout, whole)
+        if bool(kept) != python:
             raise Violation(
-                f"of {len(whole)} characters of output bash gave {len(shown)}, beginning with "
-                f"{shown[:20]!r} and ending with {shown[-20:]!r}",
-                remedy="give commands' output whole, so that its middle alone is left out",
+                f"there is {'a' if python else 'no'} Python inside, and the rest of long output "
+                f"{f'is said to be in {kept}' if kept else 'was not kept'}",
+                remedy="let `python3 -I -c ''` tell whether there is one, and write what is told",
             )
-        if not python:
-            if names:
-                raise Violation(
-                    f"there is no Python inside, and the rest is said to be in {names}",
-                    remedy="let `python3 -I -c ''` fail where there is no Python",
-                )
+        if not kept:
             return
-        if not names:
-            raise Violation(
-                "the rest of long output was not kept: "
-                + next(
-                    (line for line in shown.splitlines() if "left out" in line), "no word of it"
-                ),
-                remedy="take what is written to the workspace, whatever its name and length",
-            )
-        kept = [box.read_file(names[0]), box.execute(f"cat {names[0]}").stdout.encode()]
-    if kept != [whole.encode()] * 2:
+        found = [box.read_file(kept), box.execute(f"cat {kept}").stdout.encode()]
+    if {data.rstrip() for data in found} != {whole.encode().rstrip()}:
         raise Violation(
-            f"{names[0]} holds {len(kept[0])} of {len(whole)} bytes, {len(kept[1])} to commands",
+            f"{kept} holds {len(found[0])} of {len(whole)} bytes, {len(found[1])} to commands",
             remedy="keep what is written to the workspace whole, where commands find it",
         )
+
+
+def _kept(shown: str, whole: str) -> str:
+    """Judge what is shown of long output, and give the file that is said to have all of it."""
+    ends = shown.startswith(whole[:900]) and shown.rstrip().endswith(whole[-900:].rstrip())
+    if len(shown) >= len(whole) or not ends:
+        raise Violation(
+            f"of {len(whole)} characters of output bash gave {len(shown)}, beginning with "
+            f"{shown[:20]!r} and ending with {shown[-20:]!r}",
+            remedy="give commands' output whole, so that its middle alone is left out",
+        )
+    found = re.search(r"the whole is in ([\w./-]+)", shown)
+    return found[1] if found else ""

@@ -121,8 +121,8 @@ def test_an_error_in_on_destroy_is_logged_and_the_other_hooks_run(
     told_to_raise(raising, kind(f"the end of {raising}"))
     hooks = (Noting(first), RaisingAtTheEnd(raising), Noting(last))
     agent = an_agent(environment=target.build(hooks=hooks), runtime=runtime)
-    session = target.run(agent.start_session, "starting a session")
     with logged() as texts:
+        session = target.run(agent.start_session, "starting a session")
         target.run(
             session.close,
             "closing a session whose on_destroy raises",

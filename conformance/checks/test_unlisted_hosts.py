@@ -9,6 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from conformance.marks import needs, verifies
+from conformance.probes.batches import Try, in_turn
 from conformance.probes.inside import connections, needs_of_lab
 from conformance.probes.places import Family, Place, destination, entry, port_at
 from conformance.requirements import EGR_12
@@ -153,9 +154,12 @@ def test_a_look_alike_of_a_listed_host_is_refused(
     sites = [lab.site(name=f"shop.{lab.site().name}") for _ in range(3)]
     hosts, listed = [site.entry for site in sites], sites[look_alike.position]
     with inside.opened(network=inside.target.Network.allow(hosts=hosts)) as box:
-        for client, scheme in inside.ways("allow", "https"):
-            other = lab.site(name=look_alike.of(listed.name))
-            ran = inside.attempt(box, client, scheme, destination(scheme, other))
+        ways = inside.ways("allow", "https")
+        others = [lab.site(name=look_alike.of(listed.name)) for _ in ways]
+        tries = [
+            Try(*way, destination("https", site)) for way, site in zip(ways, others, strict=True)
+        ]
+        for other, ran in zip(others, in_turn(inside, box, tries), strict=True):
             inside.judge(
                 [one for one in connections(lab.seen(other)) if one.address == other.address],
                 did=f"with hosts={hosts!r} listed it let a {look_alike.kind} through: {ran}",
@@ -204,19 +208,21 @@ def test_a_url_that_parsers_read_differently_reaches_no_other_host(
     needs_of_lab(lab, "names")
     listed = lab.site()
     with inside.opened(network=inside.target.Network.allow(hosts=[listed.entry])) as box:
-        for client, scheme in inside.ways("allow", "https"):
-            other = lab.site()
-            url = split.url(listed=listed.name, other=other.name, path=f"/{other.nonce}")
-            ran = inside.attempt(box, client, scheme, destination(scheme, other, url=url))
-            inside.judge(
-                [
-                    one
-                    for one in connections([*lab.seen(other), *lab.seen(listed)], other, listed)
-                    if (one.address, one.port) != (listed.address, 443)
-                    or (one.kind == "request" and not one.tls)
-                ],
-                did=f"with only {listed.entry} listed it let {ran} through ({split.kind})",
-                remedy="decide on the host that is dialled, parsed once",
-            )
+        other = lab.site()
+        url = split.url(listed=listed.name, other=other.name, path=f"/{other.nonce}")
+        where = destination("https", other, url=url)
+        tries = [Try(*way, where) for way in inside.ways("allow", "https")]
+        ran = in_turn(inside, box, tries)
+        inside.judge(
+            [
+                one
+                for one in connections([*lab.seen(other), *lab.seen(listed)], other, listed)
+                if (one.address, one.port) != (listed.address, 443)
+                or (one.kind == "request" and not one.tls)
+            ],
+            did=f"with only {listed.entry} listed it let one of {len(ran)} clients through, "
+            f"such as {ran[0]} ({split.kind})",
+            remedy="decide on the host that is dialled, parsed once",
+        )
     inside.proven("allow", "https")
     inside.control(other, "tcp")

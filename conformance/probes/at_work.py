@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _REMEDY = "keep the rules of execute, read_file and write_file, which every tool is made of"
 _PAUSE_SECONDS = 0.05
+LIVE_ON = "let what Python starts live on, and hand commands and their output through whole"
+"""What is to be done for background processes to work."""
 
 
 class AtWork:
@@ -95,6 +97,21 @@ class AtWork:
             if time.monotonic() > deadline:
                 return None
             time.sleep(_PAUSE_SECONDS)
+        return output
+
+    def says(self, name: str, text: str) -> ProcessOutput:
+        """Wait until a background process has written a text, and give all that it wrote.
+
+        Raises:
+            Violation: It never does.
+        """
+        output = self.until(name, lambda output: text in output.text)
+        if output is None:
+            raise Violation(
+                f"a background process never wrote {text!r}, only "
+                f"{self.output(name).text[-200:]!r}",
+                remedy=LIVE_ON,
+            )
         return output
 
 

@@ -28,7 +28,7 @@ class _Texts(logging.Handler):
 
 @contextmanager
 def logged() -> Iterator[list[str]]:
-    """Collect what is logged, tracebacks included; undo what was done to logging."""
+    """Collect what is logged, tracebacks included, by a log that nobody has changed before."""
     handler = _Texts()
     with _added(handler):
         yield handler.texts
@@ -36,7 +36,7 @@ def logged() -> Iterator[list[str]]:
 
 @contextmanager
 def shown_by_a_server() -> Iterator[io.StringIO]:
-    """Collect what a server shows of the log; undo what was done to its environment."""
+    """Collect what a server shows of the log, and undo what is done to its environment."""
     stream = io.StringIO()
     debugging = os.environ.get(DEBUG_VARIABLE)
     try:
@@ -51,19 +51,22 @@ def shown_by_a_server() -> Iterator[io.StringIO]:
 @contextmanager
 def _added(handler: logging.Handler) -> Iterator[None]:
     root = logging.getLogger()
-    disabled = root.manager.disable
-    ours = [logging.getLogger(name) for name in list(root.manager.loggerDict) if _is_ours(name)]
-    states = [(logger, logger.disabled, logger.level, logger.propagate) for logger in ours]
+    _as_it_was_made(root.manager)  # what the subject did to it before is another check's
     root.addHandler(handler)
     try:
         yield
     finally:
         with suppress(ValueError):
             root.removeHandler(handler)
-        logging.disable(disabled)
-        for logger, was_disabled, level, propagate in states:
-            logger.disabled, logger.propagate = was_disabled, propagate
-            logger.setLevel(level)
+        _as_it_was_made(root.manager)
+
+
+def _as_it_was_made(manager: logging.Manager) -> None:
+    logging.disable(logging.NOTSET)
+    for name in filter(_is_ours, list(manager.loggerDict)):
+        logger = logging.getLogger(name)
+        logger.disabled, logger.propagate = False, True
+        logger.setLevel(logging.NOTSET)
 
 
 def _is_ours(name: str) -> bool:

@@ -9,6 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from conformance.verdicts import Violation
+
 if TYPE_CHECKING:
     from conformance.subject.facade import Box
 
@@ -71,11 +73,17 @@ def growing(box: Box, beats: str, seconds: float = _QUIET_SECONDS) -> list[str]:
     return [name for name in BRANCHES if after.get(name, 0) > before.get(name, 0)]
 
 
-def begun(box: Box, beats: str) -> bool:
-    """Wait until every branch has begun; whether they have."""
+def begin(box: Box, beats: str) -> None:
+    """Wait until every branch has begun.
+
+    Raises:
+        Violation: One never does.
+    """
     deadline = time.monotonic() + _SECONDS
     while not all(sizes(box, beats).values()):
         if time.monotonic() > deadline:
-            return False
+            raise Violation(
+                f"of a process and its children there began only {sizes(box, beats)}",
+                remedy="let what a background process starts run",
+            )
         time.sleep(0.1)
-    return True

@@ -170,6 +170,26 @@ def test_a_failing_destroy_is_logged_and_the_rest_still_happens(
     assert record.exc_info[1] is error
 
 
+def test_a_cancellation_of_a_hooks_own_ends_no_other_hook(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Cancelled(Hook):
+        async def on_destroy(self, ctx: SandboxCallbackContext) -> None:
+            task = asyncio.ensure_future(asyncio.sleep(60))
+            task.cancel()
+            await task
+
+    sandbox = logged(Hook("a"), Cancelled("b"))
+
+    async def use() -> None:
+        await (await Session.start(sandbox, REQUEST)).close()
+
+    with caplog.at_level(logging.ERROR):
+        asyncio.run(use())
+    assert log[-2:] == ["destroy a", "deleted"]
+    assert [record.getMessage() for record in caplog.records] == ["Cancelled.on_destroy raised"]
+
+
 def test_after_the_close_every_call_raises_and_closing_again_does_not() -> None:
     async def use() -> None:
         session = await Session.start(logged(Hook("a")), REQUEST)
