@@ -21,6 +21,7 @@ class Bounds:
         cancel: For a cancelled call to let go, before its event loop is given up.
         answer: For an event loop that is alive to run a callback.
         shrink: Spent on making a failing example smaller.
+        shrink_advice: The same where the requirement is advice.
         silence: For a check to end or to begin its next example, before its process is
             killed; longer than an opening and a closing.
         exit: For a finished test process to leave.
@@ -35,6 +36,7 @@ class Bounds:
     cancel: float = 2.0
     answer: float = 1.0
     shrink: float = 20.0
+    shrink_advice: float = 1.0
     silence: float = 300.0
     exit: float = 8.0
 

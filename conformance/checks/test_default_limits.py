@@ -136,14 +136,15 @@ def test_the_default_bounds_the_commands_of_hooks(target: Target) -> None:
 
     with small_default(target, 1) as options:
         at_once([partial(session, "on_create"), partial(session, "on_destroy")])
-        if _codes[token] == [TIMED_OUT] * 2:
+        codes = _codes.get(token, [])
+        if codes.count(TIMED_OUT) >= 2:  # whether there are more is HOK-01's
             return
         with target.open(**options) as box:
             control = box.execute(_LONG).exit_code
     if control != TIMED_OUT and documented(target) is None and not options:
         raise NotApplicable(f"it has no option {OPTION}, and its default cannot be changed")
     raise Violation(
-        f"with a default of 1 s, {_LONG!r} gave the exit codes {_codes[token]} in on_create and "
+        f"with a default of 1 s, {_LONG!r} gave the exit codes {codes} in on_create and "
         "on_destroy of hooks",
         remedy="give the commands of hooks the limits that all commands have",
     )

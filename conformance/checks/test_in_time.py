@@ -82,7 +82,7 @@ def test_what_a_command_leaves_behind_outlives_its_limit(target: Target) -> None
         limit = 0.6
         began = time.monotonic()
         if box.execute(beat.in_background, timeout_seconds=limit).exit_code == MISSING:
-            raise NotRun("no program inside makes a session of its own; put setsid inside")
+            raise NotRun("nothing inside can leave a process in the background: see CFG-19")
         time.sleep(max(0.0, began + limit + 0.3 - time.monotonic()))
         if not beat.lives(5):
             raise Violation(

@@ -7,7 +7,7 @@ the check makes, each with a canary in it.
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -153,9 +153,9 @@ def test_a_workspace_is_kept_or_deleted_as_the_options_say(
 def _starts(target: Target, workspace: str) -> bool:
     """Whether a session starts that is to delete this workspace; closed at once."""
     started = False
-    opening = target.open(workspace=workspace, delete_on_cleanup=True)
     # Any error is a refusal, if it comes before the start.
-    with suppress(Exception), opening:
+    with suppress(Exception), ExitStack() as stack:
+        stack.enter_context(target.open(workspace=workspace, delete_on_cleanup=True))
         started = True
     return started
 

@@ -82,6 +82,12 @@ class Watched:
         lines = self.result.stderr.strip().splitlines() if self.result else []
         return f" ({' '.join(lines[0].split())[:120]})" if lines else ""
 
+    @property
+    def is_missing(self) -> bool:
+        """Whether the inside has no program to do it with."""
+        code = self.result.exit_code if self.result else 0
+        return code == MISSING and "setsid" in self.overrun.shows
+
     def misses_its_control(self) -> bool:
         """Whether it was not seen to get as far as it must before it is ended."""
         text = self.overrun.text
@@ -99,7 +105,7 @@ class Watched:
         if self.broke is not None:
             raise self.broke
         assert self.result is not None
-        if self.result.exit_code == MISSING and "setsid" in self.overrun.shows:
+        if self.is_missing:
             raise NotRun("no program inside makes a session of its own; put setsid inside")
         return self.result
 
@@ -127,7 +133,7 @@ def watched(inside: Inside, shows: str = "") -> list[Watched]:
 
     Args:
         inside: The sandboxes of the check.
-        shows: Only those that are for this; all that have a limit if empty.
+        shows: Only those that are for this; all that have a limit and could be run if empty.
 
     Raises:
         NotRun: No command of this sandbox can take long enough.
@@ -146,7 +152,7 @@ def watched(inside: Inside, shows: str = "") -> list[Watched]:
     return [
         one
         for one in _watched[target.name]
-        if (shows in one.overrun.shows if shows else not one.is_cancelled)
+        if (shows in one.overrun.shows if shows else not (one.is_cancelled or one.is_missing))
     ]
 
 

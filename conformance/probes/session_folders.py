@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _DEPTH = 4
 _SECONDS = 60.0
+_WRITTEN = "all is written"
 
 
 def temporary_folder() -> Path:
@@ -73,7 +74,7 @@ async def work():
         running = sandbox.open(OpenRequest(session_id=session_id))
         box = await running.__aenter__()
         await box.write_file(name, text.encode())
-    sys.stdout.write("written")
+    sys.stdout.write("all is written")
     sys.stdout.flush()
     os._exit(0)  # as a process that crashed: nothing is closed
 
@@ -94,13 +95,20 @@ def written_by_a_process_that_crashed(
         What went wrong; an empty text if nothing did.
     """
     question = json.dumps([target.name, {**target.options, "path": sys.path}, files])
-    ran = subprocess.run(
-        [sys.executable, "-c", _WRITER],
-        input=question,
-        capture_output=True,
-        text=True,
-        timeout=_SECONDS,
-        check=False,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
-    )
-    return "" if ran.stdout == "written" else ran.stderr.strip()[-300:] or "it said nothing"
+    path = os.pathsep.join(path for path in sys.path if path)
+    # Files, not pipes: a daemon that it starts would keep those open.
+    with tempfile.TemporaryFile("w+") as asked, tempfile.TemporaryFile("w+") as told:
+        asked.write(question)
+        asked.seek(0)
+        subprocess.run(
+            [sys.executable, "-c", _WRITER],
+            stdin=asked,
+            stdout=told,
+            stderr=subprocess.STDOUT,
+            timeout=_SECONDS,
+            check=False,
+            env={**os.environ, "PYTHONPATH": path},
+        )
+        told.seek(0)
+        answer = told.read().strip()
+    return "" if answer.endswith(_WRITTEN) else answer[-300:] or "it said nothing"

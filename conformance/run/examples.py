@@ -59,8 +59,11 @@ def load_profile(name: str, seed: int, folder: Path) -> None:
 class _Examples:
     """Stands between Hypothesis and one check."""
 
-    def __init__(self, check: Callable[..., Any], beat: Callable[[], None]) -> None:
+    def __init__(
+        self, check: Callable[..., Any], beat: Callable[[], None], patience: float
+    ) -> None:
         self._check = check
+        self._patience = patience
         self._beat = beat
         self.count = 0
         self._failed_at: float | None = None
@@ -89,20 +92,33 @@ class _Examples:
 
     def _out_of_time(self) -> bool:
         failed = self._failed_at
-        return failed is not None and time.monotonic() - failed > BOUNDS.shrink
+        return failed is not None and time.monotonic() - failed > self._patience
 
 
 @contextmanager
 def counted(
-    item: pytest.Function, result: CheckResult, laboratory: Laboratory, progress: Progress
+    item: pytest.Function,
+    result: CheckResult,
+    laboratory: Laboratory,
+    progress: Progress,
+    shrink: float | None = None,
 ) -> Iterator[None]:
-    """Count the examples that a check tries, and the witnesses' judgments they come to."""
+    """Count the examples that a check tries, and the witnesses' judgments they come to.
+
+    Args:
+        item: The check.
+        result: Where the counts go.
+        laboratory: Whose judgments are counted.
+        progress: Where each example is a sign of life.
+        shrink: The seconds that are spent on making a failing example smaller, if not those
+            of `BOUNDS`.
+    """
     judged = laboratory.judged
     handle = getattr(item.obj, "hypothesis", None)
     examples = None
     if handle is not None:
         original = handle.inner_test
-        examples = _Examples(original, lambda: progress.beat(item.nodeid))
+        examples = _Examples(original, lambda: progress.beat(item.nodeid), shrink or BOUNDS.shrink)
 
         @functools.wraps(original)
         def counting(*args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - the check's own

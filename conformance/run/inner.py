@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from conformance.bounds import BOUNDS
 from conformance.report.subject import describe
 from conformance.report.terminal import failure_text, summarize
 from conformance.run import fixtures
@@ -107,10 +108,12 @@ class Inner:
         """Make a check while no other must be alone, and count its examples."""
         assert isinstance(item, pytest.Function)
         run, result = self._run, item.stash[RESULT]
+        advice = not gates(requirements_of(item), run.targets[subject_of(item)].declared)
+        shrink = BOUNDS.shrink_advice if advice else BOUNDS.shrink
         try:
             with (
                 run.laboratory.shared(),
-                counted(item, result, run.laboratory, run.progress),
+                counted(item, result, run.laboratory, run.progress, shrink),
             ):
                 yield
         except Exception as error:

@@ -184,7 +184,12 @@ class Streams:
         loop = asyncio.get_running_loop()
         token = site.token if site is not None else "no site"
         await loop.sock_sendall(connection.handle, token.encode() + b"\n")
-        await self._stay_silent(connection)
+        data = await loop.sock_recv(connection.handle, _HELLO_BYTES)
+        if data:
+            self._record_bytes(connection, data)
+            # Clients exist that wait for this, and else for all of their patience.
+            connection.handle.shutdown(socket.SHUT_WR)
+            await self._stay_silent(connection)
 
     def _record_bytes(self, connection: Connection, data: bytes) -> None:
         self._journal.record(
