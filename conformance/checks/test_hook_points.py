@@ -75,7 +75,10 @@ async def _by_number_of_turns(agent: Agent) -> None:
 
 async def _by_time_during_a_command(agent: Agent) -> None:
     session = await agent.start_session()
-    await asyncio.wait({asyncio.ensure_future(session.take_turn(_long_turn))})
+    turn = asyncio.ensure_future(session.take_turn(_long_turn))
+    await asyncio.wait({turn})
+    turn.exception()
+    await session.close()  # waits until it is over
 
 
 async def _by_the_end_of_a_block(agent: Agent) -> None:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.suite.conftest import subject
+
 if TYPE_CHECKING:
     from tests.suite.conftest import Runner
 
@@ -39,7 +41,7 @@ def test_a_process_that_dies_fails_its_check_and_no_other(
 
 
 def test_a_process_that_dies_in_the_last_check_leaves_a_whole_summary(runner: Runner) -> None:
-    finished = runner.supervise(CHECKS, "Exits", scope=["EXE-02"])
+    finished = runner.supervise(CHECKS, "Exits", scopes={subject("Exits"): ["EXE-02"]})
     assert finished.verdicts["EXE-02"] == "fail"
     assert "not certified" in finished.output
 

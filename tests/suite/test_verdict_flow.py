@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.suite.conftest import subject
+
 if TYPE_CHECKING:
     from tests.suite.conftest import Finished, Runner
 
@@ -273,7 +275,7 @@ def test_a_selection_makes_no_other_check_and_judges_no_other_id(runner: Runner)
     def test_two(target):
         raise Violation("it is not even asked")
     """
-    finished = runner.supervise(checks, "Right", scope=["EXE-01"])
+    finished = runner.supervise(checks, "Right", scopes={subject("Right"): ["EXE-01"]})
     assert finished.content["scope"] == ["EXE-01"]
     assert finished.content["outcome"] == "certified"
     assert finished.entry("EXE-02")["message"] == "outside of the selected requirements"
