@@ -36,7 +36,6 @@ _REMEDY = "delete the sandbox on every way out of open()"
 _QUIET_SECONDS = 1.5
 _PAUSE_SECONDS = 0.05
 _used: set[str] = set()
-_shared: dict[str, frozenset[str]] = {}
 
 
 def keeps_files(target: Target) -> bool:
@@ -45,20 +44,14 @@ def keeps_files(target: Target) -> bool:
     return named or target.options.get("delete_on_cleanup") is False
 
 
-def use_once(target: Target) -> frozenset[str]:
-    """Use a subject once, so that what all of its sandboxes share is there.
-
-    Returns:
-        What that one listed in its inventory: all of it is shared, or gone.
-    """
+def use_once(target: Target) -> None:
+    """Use a subject once, so that what all of its sandboxes share is there."""
     if target.name not in _used:
         _used.add(target.name)
         with target.open() as box:
             box.execute("true > used-once")
             with suppress(OSError):
                 box.read_file("used-once")
-            _shared[target.name] = frozenset(box.inventory())
-    return _shared[target.name]
 
 
 class Left:
