@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from conformance.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
+LOCAL_HOST = "ALLOW_DANGEROUS_LOCAL_HOST"
 DEPTH = os.environ.get("KILL_MATRIX", "sample")
 """`sample`: one fault of each requirement, against what it breaks and a slice of the others;
 `all`: every fault, against the same; `full`: every fault against everything."""
@@ -204,7 +205,7 @@ def _judge(group: Group) -> Judged:
         for subject, scope in zip(group.subjects, group.scopes, strict=True)
         if scope
     ]
-    environ = {**os.environ, "PYTHONPATH": str(ROOT / "fixtures")}
+    environ = {**os.environ, "PYTHONPATH": str(ROOT / "fixtures"), LOCAL_HOST: "1"}
     environ.pop("PYTEST_ADDOPTS", None)
     with tempfile.TemporaryDirectory() as folder:
         sheet = Path(folder) / "certificate.json"

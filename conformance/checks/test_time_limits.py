@@ -59,7 +59,10 @@ def test_only_the_limit_makes_it_124(target: Target, inside: Inside) -> None:
             remedy="return 124 only for a command that was over its limit",
         )
     if took < 1.1:
-        raise NotRun(f"'sleep 1.2' came back after {took:.2f} s, so nothing can be over its limit")
+        raise NotRun(
+            f"'sleep 1.2' came back after {took:.2f} s, so nothing can be over its limit: "
+            "see EXE-01"
+        )
     if late != TIMED_OUT:
         raise Violation(
             f"{command!r} under timeout_seconds=0.5 gave exit_code={late}",

@@ -87,7 +87,7 @@ PROCESSES = (
     ),
     Overrun(
         "cleaning up at TERM",
-        f"trap 'sleep {_CLEAN_UP_SECONDS}; printf x > {NOTE}; exit 7' TERM; {loop()}",
+        f"trap 'sleep {_CLEAN_UP_SECONDS} && printf x > {NOTE}; exit 7' TERM; {loop()}",
         _for("trap"),
     ),
 )
