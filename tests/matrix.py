@@ -34,10 +34,10 @@ DEPTH = os.environ.get("KILL_MATRIX", "sample")
 """`sample`: one fault of each requirement, against what it breaks and a slice of the others;
 `all`: every fault, against the same; `full`: every fault against everything."""
 
-SLICES = 24
+SLICES = 48
 """One in so many of the other requirements is in a slice."""
 
-HONEST_SLICES = 4
+HONEST_SLICES = 12
 """The same for honest sandboxes."""
 
 _MOST_SUBJECTS = 16

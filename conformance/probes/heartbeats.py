@@ -70,9 +70,14 @@ class Heartbeat:
 
     @property
     def in_background(self) -> str:
-        """A command that leaves it to beat in the background, in a session of its own."""
-        script = shlex.quote(self.text)
-        return f"({own_session(script, ':')}) > /dev/null 2>&1"
+        """A command that leaves it to beat in the background, in a session of its own.
+
+        It returns with the first beat: who ends the rest of a command's group at its end
+        might meet the child before it has left that.
+        """
+        started = f"({own_session(shlex.quote(self.text), ':')}) > /dev/null 2>&1 || exit"
+        waiting = f"while [ $i -lt 100 ] && ! [ -e {self.name} ]; do sleep 0.05; i=$((i+1)); done"
+        return f"{started}; i=0; {waiting}"
 
     def count(self) -> int:
         """How often it beat up to now, as `read_file` sees it: no command is needed for that."""

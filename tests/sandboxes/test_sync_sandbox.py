@@ -139,6 +139,50 @@ def test_a_cancelled_caller_kills_the_command(box: Blocking) -> None:
     asyncio.run(use())
 
 
+def test_a_cancelled_caller_kills_its_own_command_where_the_sandbox_can() -> None:
+    class Several(Blocking):
+        def __init__(self) -> None:
+            super().__init__()
+            self.one: list[int] = []
+
+        def kill_one(self, thread: int) -> None:
+            self.one.append(thread)
+            self.killed.set()
+
+    box = Several()
+
+    async def use() -> None:
+        async with Boxed(box).open(REQUEST) as running:
+            assert running.cancels
+            task = asyncio.create_task(running.execute("hang"))
+            await asyncio.to_thread(box.started.wait, 5)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+    asyncio.run(use())
+    assert set(box.one) == {box.threads[0].ident}
+
+
+def test_a_command_that_was_cancelled_before_its_thread_began_is_not_run(box: Blocking) -> None:
+    work = sync_sandbox._Command(box, "x", 1.0)
+    work.kill()
+    assert work.run().exit_code == 124
+    assert not box.started.is_set()
+    assert not box.killed.is_set()
+
+
+def test_a_sandbox_that_cannot_kill_says_so() -> None:
+    class Cannot(Blocking):
+        kill = SyncRunningSandbox.kill
+
+    async def use() -> None:
+        async with Boxed(Cannot()).open(REQUEST) as running:
+            assert not running.cancels
+
+    asyncio.run(use())
+
+
 def test_closing_during_a_command_kills_it_and_answers_its_caller(box: Blocking) -> None:
     async def use() -> None:
         async with Boxed(box).open(REQUEST) as running:
