@@ -42,7 +42,11 @@ def verify_seal(facts: Facts, *, own_devices: Sequence[str] = ()) -> None:
                 f"the lab's {kind} namespace is the host's own; start it through run_in_lab"
             )
     for task in os.listdir("/proc/self/task"):
-        for kind, found in namespace_ids(f"/proc/self/task/{task}").items():
+        try:
+            spaces = namespace_ids(f"/proc/self/task/{task}")
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # the thread has ended since
+        for kind, found in spaces.items():
             if found != facts.namespaces[kind]:
                 raise SealBroken(
                     f"thread {task} is in {found}, not in the lab's {facts.namespaces[kind]}; "

@@ -41,6 +41,14 @@ def test_the_lab_itself_is_sealed(facts: Facts) -> None:
     verify_seal(facts)
 
 
+def test_a_thread_that_ends_meanwhile_breaks_no_seal(
+    facts: Facts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads = [*os.listdir("/proc/self/task"), str(2**22 + 1)]  # more than a system ever has
+    monkeypatch.setattr(os, "listdir", lambda _: threads)
+    verify_seal(facts)
+
+
 def test_another_device_is_refused_unless_it_is_ours(lab: Lab, bridge: str) -> None:
     with pytest.raises(SealBroken, match=r"has the device br-other beside its own; remove it"):
         Lab.connect("w1")
