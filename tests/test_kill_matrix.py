@@ -100,7 +100,8 @@ def test_a_fault_breaks_exactly_what_it_says(subject: Subject, judged: Judge) ->
 
     broken = {name for name, (verdict, _) in verdicts.items() if verdict in BROKEN}
     broken -= {name for name in advised(subject) if verdicts.get(name, ("",))[0] == "warn"}
-    assert broken == {requirement.id for requirement in subject.breaks}
+    wanted = {requirement.id for requirement in subject.breaks}
+    assert broken == wanted, {name: verdicts.get(name) for name in broken ^ wanted}
 
     unshown = NOT_RUN.get(subject.cls.__name__, set())
     others = {
