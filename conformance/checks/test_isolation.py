@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from conformance.marks import needs, verifies
 from conformance.probes.declared import said
+from conformance.probes.many import needs_many
 from conformance.requirements import LIF_04
-from conformance.verdicts import NotApplicable, NotRun, Violation
+from conformance.verdicts import NotRun, Violation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 _SECONDS = 20.0
 _REMEDY = "give each session a file system, processes and an environment of its own"
-_ONE_THING = ("workspace", "pre_provisioned_sandbox_id")
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,7 @@ class _Pair:
 
 @contextmanager
 def _two(target: Target) -> Iterator[_Pair]:
-    if named := [option for option in _ONE_THING if target.options.get(option) is not None]:
-        raise NotApplicable(f"{named[0]} names one thing, which one session has at a time")
+    needs_many(target)
     with target.open() as first, target.open() as second:
         yield _Pair(first, second, f"word-{secrets.token_hex(8)}")
 

@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.marks import needs, verifies
+from conformance.probes.many import needs_many
 from conformance.requirements import CFG_13
 from conformance.strategies.each import each
 from conformance.subject.blame import shown
-from conformance.verdicts import NotApplicable, NotRun, Violation
+from conformance.verdicts import NotRun, Violation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from conformance.subject.targets import Target
     from sandboxes.contract import Sandbox
 
-# What names one thing, which one session has at a time.
-_ONE_THING = ("workspace", "pre_provisioned_sandbox_id")
 _REMEDY = "make in open() whatever belongs to one session, and keep nothing of it in the sandbox"
 
 # Each number is a session that is opened by its first turn, closed by its second, and so on.
@@ -84,8 +83,7 @@ def _is_its_own(session: _Session, others: Sequence[_Session], now: str, *, alon
 
 
 def _names_nothing(target: Target) -> None:
-    if named := [option for option in _ONE_THING if target.options.get(option) is not None]:
-        raise NotApplicable(f"{named[0]} names one thing, which one session has at a time")
+    needs_many(target)
 
 
 @verifies(CFG_13)

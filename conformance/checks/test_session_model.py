@@ -9,17 +9,15 @@ from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from conformance.marks import needs, verifies
+from conformance.probes.many import needs_many
 from conformance.probes.session_model import SessionModel
 from conformance.requirements import EXE_06
-from conformance.verdicts import NotApplicable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from conformance.subject.targets import Target
 
-# What names one thing, which one session has at a time.
-_ONE_THING = ("workspace", "pre_provisioned_sandbox_id")
 _STEPS = 12
 # One life has many steps.
 _LIVES_PER_EXAMPLE = 3
@@ -70,8 +68,7 @@ def _beside_another_session(model: SessionModel) -> None:
 @pytest.fixture
 def many(target: Target) -> None:
     """Its configuration opens several sessions."""
-    if named := [option for option in _ONE_THING if target.options.get(option) is not None]:
-        raise NotApplicable(f"{named[0]} names one thing, which one session has at a time")
+    needs_many(target)
 
 
 @verifies(EXE_06)
