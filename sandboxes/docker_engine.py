@@ -30,6 +30,7 @@ PULL_SECONDS = 1800.0
 
 # The SDK's own classes are the first two; what its connections raise comes through as well.
 ERRORS = (DockerException, requests.RequestException, HTTPError, OSError)
+_ANY_VERSION = "1.41"
 _LONGEST_FACT = 500
 
 
@@ -66,6 +67,12 @@ def _said(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return str(error) or type(error).__name__
+
+
+def _without_password(text: str, url: str) -> str:
+    """Leave out who somebody wrote into an address to be, and with what password."""
+    place = urlsplit(url).netloc
+    return text.replace(place, place.rpartition("@")[2]) if "@" in place else text
 
 
 class Attached:
@@ -122,19 +129,25 @@ class Engine:
         self._sandbox = sandbox
         self.url = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
         try:
-            options: Mapping[str, Any] = utils.kwargs_from_env()
-            self.api = docker.APIClient(version="auto", timeout=CALL_SECONDS, **options)  # type: ignore[arg-type] # fractions are fine
+            self.api = self._client()
         except ERRORS as error:
             raise SandboxStartError(
-                f"{sandbox}: no Docker engine answers at {self._shown} ({in_words(error)}); "
+                f"{sandbox}: no Docker engine answers at "
+                f"{_without_password(self.url, self.url)} "
+                f"({_without_password(in_words(error), self.url)}); "
                 "start it, or set DOCKER_HOST to one that you may use"
             ) from error
 
-    @property
-    def _shown(self) -> str:
-        """The engine's address, without a password that somebody wrote into it."""
-        parts = urlsplit(self.url)
-        return self.url.replace(parts.netloc, parts.netloc.rpartition("@")[2], 1)
+    def _client(self) -> docker.APIClient:
+        if self.is_local:  # the SDK forgets to close a socket that it cannot connect
+            with socket.socket(socket.AF_UNIX) as trying:
+                trying.settimeout(CALL_SECONDS)
+                trying.connect("/" + self.url.removeprefix("unix:").lstrip("/"))
+        options: dict[str, Any] = {"timeout": CALL_SECONDS, **utils.kwargs_from_env()}
+        # Nor does it close a client whose constructor asks for the version and gets none.
+        with contextlib.closing(docker.APIClient(version=_ANY_VERSION, **options)) as asking:
+            version: str = asking.version(api_version=False)["ApiVersion"]
+        return docker.APIClient(version=version, **options)
 
     @property
     def is_local(self) -> bool:
