@@ -34,6 +34,7 @@ _ENDING_SECONDS = 10.0
 # From the moment that nothing of it lives to the end of its streams.
 _OUTPUT_SECONDS = 1.0
 _WAIT_SECONDS = 60.0
+_LOOKS, _LOOK_SECONDS = 5, 0.1
 _KILLED = 137
 
 
@@ -173,8 +174,9 @@ class Command:
             return
         try:
             left = self.end_all(self._streams.stdout.marks[0])
-        except SandboxError:
-            return  # the container is gone, or the engine: `run` finds that out as well
+        except SandboxError as error:  # the container is gone, or the engine
+            self._left = [f"of the command ({error})"]
+            return
         self._left = left.split()
 
     def end_all(self, shell: str) -> str:
@@ -183,7 +185,7 @@ class Command:
         Args:
             shell: The process id of its shell, inside.
         """
-        arguments = [shell, self._name, f"{self._grace:g}"]
+        arguments = [shell, self._name, str(round(self._grace * 100))]
         return self._container.as_root("end", arguments, self._grace + _ENDING_SECONDS)
 
     def _ended(self) -> Ended:
@@ -212,6 +214,14 @@ class Command:
         if not marks:
             said = bytes(self._streams.stdout.data + self._streams.stderr.data)
             raise self._container.broken("start the command", said)
-        if not self._container.is_running():
+        if self._container_ends():
             raise self._container.broken("go on with the command", b"")
         return _KILLED, ["sandbox: the command's supervisor was killed, and the command with it"]
+
+    def _container_ends(self) -> bool:
+        """Whether the container ended, which the engine knows a moment later."""
+        for _ in range(_LOOKS):
+            if not self._container.is_running():
+                return True
+            time.sleep(_LOOK_SECONDS)
+        return False

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from docker.types import Mount
 
 from sandboxes.contract import SandboxError, SandboxStartError
-from sandboxes.docker_engine import ERRORS, Attached, Engine, EngineError
+from sandboxes.docker_engine import CONFLICT, GONE, Attached, Engine, EngineError
 from sandboxes.docker_owner import SESSION_LABEL, Owner
 from sandboxes.docker_programs import ask
 
@@ -41,7 +41,6 @@ _ROOT = "0:0"
 _PREPARE_SECONDS = 60.0
 _REMOVE_SECONDS = 30.0
 _AGAIN_SECONDS = 0.1
-_GONE, _NOT_RUNNING, _CONFLICT = 404, 409, 409
 _SHOWN = 300
 
 
@@ -85,6 +84,7 @@ class Container:
         self._plan = plan
         self.name = f"sandbox-{uuid.uuid4().hex}"
         self.user = ""
+        self._removed = False
 
     def made(self, given_up: threading.Event) -> Container:
         """Make it, ready for commands; what fails leaves nothing.
@@ -109,7 +109,10 @@ class Container:
                 self.remove()
             if isinstance(error, SandboxStartError) or not isinstance(error, SandboxError):
                 raise
-            raise SandboxStartError(f"{self._plan.sandbox}: {error}") from error
+            raise SandboxStartError(
+                f"{self._plan.sandbox}: nothing can run in the image {self._plan.image}, which "
+                f"needs sh, sleep and setsid: {error}"
+            ) from error
         return self
 
     def _certificates(self) -> bytes:
@@ -206,7 +209,7 @@ class Container:
                 self.name, arguments, user=user, folder=folder, environ=environ
             )
         except EngineError as error:
-            if error.status in (_GONE, _NOT_RUNNING):
+            if error.status in (GONE, CONFLICT):
                 raise self.broken("run anything", error.fact.encode()) from error
             raise
 
@@ -218,27 +221,32 @@ class Container:
         """The error for what did not come to its end: most of all, the container's own end."""
         text = " ".join(said.decode(errors="replace").split())[-_SHOWN:]
         try:
-            state = self._engine.api.inspect_container(self.name)["State"]
-            if state["Running"]:
-                fact = text or "it was killed"
-            else:
-                fact = f"it ended with exit code {state['ExitCode']}"
-        except Exception as error:  # noqa: BLE001 - gone, or the engine is: both are the fact
-            fact = " ".join(str(error).split())[:_SHOWN]
+            state = self._state()
+        except EngineError as error:
+            fact = error.fact
+        else:
+            ended = f"it ended with exit code {state['ExitCode']}"
+            fact = (text or "it was killed") if state["Running"] else ended
         return SandboxError(
             f"the sandbox's container cannot {action} ({fact}); start another session"
         )
 
     def is_running(self) -> bool:
         """Whether it has not ended."""
-        api = self._engine.api
         with contextlib.suppress(EngineError):
-            state = self._engine.call("see to it", lambda: api.inspect_container(self.name))
-            return bool(state["State"]["Running"])
+            return bool(self._state()["Running"])
         return False
+
+    def _state(self) -> Mapping[str, Any]:
+        api = self._engine.api
+        seen = self._engine.call("look at it", lambda: api.inspect_container(self.name))
+        state: Mapping[str, Any] = seen["State"]
+        return state
 
     def inventory(self) -> list[str]:
         """Name what there is of both."""
+        if self._removed:  # and the engine is not asked any more
+            return []
         api = self._engine.api
         return [
             *(
@@ -259,21 +267,22 @@ class Container:
         Raises:
             SandboxError: The engine did not do it in time.
         """
-        api = self._engine.api
+        engine, api = self._engine, self._engine.api
         deadline = time.monotonic() + _REMOVE_SECONDS
         try:
             # Its anonymous volumes are those that the image declares.
-            removed(lambda: api.remove_container(self.name, force=True, v=True), deadline)
-            removed(lambda: api.remove_volume(self.name, force=True), deadline)
+            gone(engine, lambda: api.remove_container(self.name, force=True, v=True), deadline)
+            gone(engine, lambda: api.remove_volume(self.name, force=True), deadline)
         except EngineError as error:
             raise SandboxError(
                 f"{self._plan.sandbox}: the container and volume {self.name} could not be "
                 f"removed ({error.fact}); docker rm -f -v {self.name}; "
                 f"docker volume rm {self.name}"
             ) from error
+        self._removed = True
 
 
-def removed(remove: Callable[[], object], deadline: float) -> None:
+def gone(engine: Engine, remove: Callable[[], object], deadline: float) -> None:
     """Call what removes something until it is gone.
 
     Raises:
@@ -281,13 +290,12 @@ def removed(remove: Callable[[], object], deadline: float) -> None:
     """
     while True:
         try:
-            remove()
-        except ERRORS as error:
-            failure = EngineError("remove it", error)
-            if failure.status == _GONE:
+            engine.call("remove it", remove)
+        except EngineError as error:
+            if error.status == GONE:
                 return
-            if failure.status != _CONFLICT or time.monotonic() > deadline:
-                raise failure from error
+            if error.status != CONFLICT or time.monotonic() > deadline:
+                raise
         else:
             return
         time.sleep(_AGAIN_SECONDS)
@@ -304,14 +312,16 @@ def remove_leftovers(engine: Engine) -> None:
     found = engine.call("list containers", lambda: api.containers(all=True, filters=chosen))
     for entry in found:
         if _is_left(entry["Labels"]):
-            removed(
+            gone(
+                engine,
                 lambda name=entry["Id"]: api.remove_container(name, force=True, v=True),  # type: ignore[misc]
                 deadline,
             )
     volumes = engine.call("list volumes", lambda: api.volumes(filters=chosen))["Volumes"]
     for entry in volumes or ():
         if _is_left(entry["Labels"]):
-            removed(
+            gone(
+                engine,
                 lambda name=entry["Name"]: api.remove_volume(name, force=True),  # type: ignore[misc]
                 deadline,
             )

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import docker
 import requests
 from docker import utils
-from docker.errors import APIError, DockerException, ImageNotFound, NotFound
+from docker.errors import APIError, DockerException, ImageNotFound
 from urllib3.exceptions import HTTPError
 
 from sandboxes.contract import SandboxError, SandboxStartError
@@ -30,6 +30,9 @@ PULL_SECONDS = 1800.0
 
 # The SDK's own classes are the first two; what its connections raise comes through as well.
 ERRORS = (DockerException, requests.RequestException, HTTPError, OSError)
+GONE, CONFLICT = 404, 409
+"""What the engine answers about something that it has not, or not in the right state."""
+
 _ANY_VERSION = "1.41"
 _LONGEST_FACT = 500
 
@@ -139,15 +142,19 @@ class Engine:
             ) from error
 
     def _client(self) -> docker.APIClient:
-        if self.is_local:  # the SDK forgets to close a socket that it cannot connect
-            with socket.socket(socket.AF_UNIX) as trying:
-                trying.settimeout(CALL_SECONDS)
-                trying.connect("/" + self.url.removeprefix("unix:").lstrip("/"))
+        self._look_for_it()
         options: dict[str, Any] = {"timeout": CALL_SECONDS, **utils.kwargs_from_env()}
-        # Nor does it close a client whose constructor asks for the version and gets none.
+        # The SDK does not close a client whose constructor asks for the version and gets none.
         with contextlib.closing(docker.APIClient(version=_ANY_VERSION, **options)) as asking:
             version: str = asking.version(api_version=False)["ApiVersion"]
         return docker.APIClient(version=version, **options)
+
+    def _look_for_it(self) -> None:
+        """See that it listens: the SDK forgets to close a socket that it cannot connect."""
+        if self.is_local:
+            with socket.socket(socket.AF_UNIX) as trying:
+                trying.settimeout(CALL_SECONDS)
+                trying.connect("/" + self.url.removeprefix("unix:").lstrip("/"))
 
     @property
     def is_local(self) -> bool:
@@ -161,6 +168,7 @@ class Engine:
             EngineError: It failed.
         """
         try:
+            self._look_for_it()
             return call()
         except ERRORS as error:
             raise EngineError(action, error) from error
@@ -248,11 +256,11 @@ class Engine:
             EngineError: The engine did not say.
         """
         try:
-            look()
-        except NotFound:
+            self.call("look at what is there", look)
+        except EngineError as error:
+            if error.status != GONE:
+                raise
             return False
-        except ERRORS as error:
-            raise EngineError("look at what is there", error) from error
         return True
 
     def close(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sandboxes import docker_files
 from sandboxes.contract import RunningSandbox, SandboxClosed, SandboxExecutionResult, messages
@@ -28,10 +28,7 @@ class DockerRunning(RunningSandbox):
 
     Attributes:
         default_timeout_seconds: 600, or what the sandbox was given.
-        command_type: What runs a command.
     """
-
-    command_type: ClassVar[type[Command]] = Command
 
     def __init__(self, container: Container, shell: str, default_timeout_seconds: float) -> None:
         self.default_timeout_seconds = default_timeout_seconds
@@ -50,7 +47,7 @@ class DockerRunning(RunningSandbox):
         arguments = shell_words(self._shell, check_command(command))
         limit = check_limit(timeout_seconds, self.default_timeout_seconds)
         self._check_open("run commands")
-        work = self.command_type(self._container, arguments, limit)
+        work = self._command(arguments, limit)
         call = self._begin(work.run)
         try:
             ended = await self._outcome(call, "finish the command")
@@ -59,6 +56,9 @@ class DockerRunning(RunningSandbox):
             raise
         stdout, stderr = await decoded_both(ended.stdout, ended.stderr)
         return SandboxExecutionResult(ended.exit_code, stdout, with_notes(stderr, ended.notes))
+
+    def _command(self, arguments: Sequence[str], limit: float) -> Command:
+        return Command(self._container, arguments, limit)
 
     async def _end(self, work: Command, call: asyncio.Future[Ended]) -> None:
         """End a command; who is cancelled again does not wait for that."""
@@ -102,7 +102,7 @@ class DockerRunning(RunningSandbox):
 
     async def inventory(self) -> Sequence[str]:
         """Name the container and the volume of its workspace."""
-        return await in_thread(self._container.inventory)
+        return tuple(await self._begin(self._container.inventory))
 
     def shut(self) -> None:
         """Refuse every later call."""

@@ -1,6 +1,6 @@
 # End a command with all that it started: SIGTERM, a grace, SIGKILL.
 # Arguments: the process id of the command's shell (see docker_command.sh), its name, and
-# the grace in seconds. Standard input: a line with a token. Both streams end with the token
+# the grace in hundredths of a second. Standard input: a line with a token. Both streams end with the token
 # and the processes that could not be ended.
 #
 # The shell's parent is the engine's init, which adopts every orphan of the command: so all
@@ -65,7 +65,7 @@ esac
 # The init stays as long as the shell does, and adopts on.
 kill -s STOP "$shell"
 clock
-deadline=$((now + grace * 100))
+deadline=$((now + grace))
 scan
 tell TERM
 tell CONT

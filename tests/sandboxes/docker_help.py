@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 NAMED = "SANDBOX_TESTS_DOCKER_HOST"
 _BUSYBOX = Path("/bin/busybox")
+# BusyBox's own shell has its other programs within itself, links or no links.
+_SHELL = Path("/bin/dash")
 _START_SECONDS = 60.0
 _STOP_SECONDS = 20.0
 
@@ -100,7 +102,7 @@ def client(address: str) -> Iterator[docker.DockerClient]:
 def make_image(
     of: docker.DockerClient, tag: str, *, without: Sequence[str] = (), changes: Sequence[str] = ()
 ) -> str:
-    """Make an image of BusyBox alone, and give its name.
+    """Make an image of BusyBox and another shell, and give its name.
 
     Args:
         of: The engine.
@@ -109,10 +111,11 @@ def make_image(
         changes: Lines as in a Dockerfile.
 
     Raises:
-        NoEngine: This machine has no static BusyBox.
+        NoEngine: This machine has no static BusyBox, or no dash.
     """
-    if not _BUSYBOX.exists():
-        raise NoEngine(f"no image: {_BUSYBOX} is missing; install busybox-static")
+    for program in (_BUSYBOX, _SHELL):
+        if not program.exists():
+            raise NoEngine(f"no image: {program} is missing; install busybox-static and dash")
     names = subprocess.run([_BUSYBOX, "--list"], check=True, capture_output=True, text=True).stdout
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w") as tar:
@@ -121,7 +124,11 @@ def make_image(
         _add(tar, "bin/busybox", tarfile.REGTYPE, 0o755, _BUSYBOX.read_bytes())
         users = b"root:x:0:0::/root:/bin/sh\nworker:x:1000:1000::/tmp:/bin/sh\n"
         _add(tar, "etc/passwd", tarfile.REGTYPE, 0o644, users)
-        for name in {*names.split()} - {"busybox", *without}:
+        if "sh" not in without:
+            for path in (Path("/bin/sh"), *_libraries()):
+                data = (_SHELL if path.name == "sh" else path).read_bytes()
+                _add(tar, str(path).lstrip("/"), tarfile.REGTYPE, 0o755, data)
+        for name in {*names.split()} - {"busybox", "sh", *without}:
             link = tarfile.TarInfo(f"bin/{name}")
             link.type, link.linkname = tarfile.SYMTYPE, "busybox"
             tar.addfile(link)
@@ -132,6 +139,11 @@ def make_image(
         changes=["ENV PATH=/bin", *changes],
     )
     return f"sandbox-tests/busybox:{tag}"
+
+
+def _libraries() -> list[Path]:
+    told = subprocess.run(["ldd", _SHELL], check=True, capture_output=True, text=True).stdout
+    return [Path(word) for word in told.split() if word.startswith("/")]
 
 
 def _add(tar: tarfile.TarFile, name: str, kind: bytes, mode: int, data: bytes = b"") -> None:

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
+import itertools
 import os
 import struct
 import subprocess
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,13 +18,14 @@ from sandboxes.docker_streams import Frames, MarkedStream
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
 TOKEN = "0123456789abcdef"
 
 
 def cut(data: bytes, cuts: Sequence[int]) -> list[bytes]:
     places = sorted({0, len(data), *(place % (len(data) + 1) for place in cuts)})
-    return [data[a:b] for a, b in zip(places, places[1:], strict=False)]
+    return [data[a:b] for a, b in itertools.pairwise(places)]
 
 
 @given(
@@ -73,9 +74,9 @@ def test_what_ends_without_a_mark_is_kept_and_the_rest_counted(
 @pytest.mark.parametrize(
     "text",
     [
-        "printf '%s ' \"$#\" \"$0\"; exit 3 # " + "é" * 100_000,
-        "printf '%s ' \"$#\" \"$0\"; exit 3",
-        "# first\nprintf '%s ' \"$#\" \"$0\"\nexit 3\n" + "\n" * 200_000,
+        'printf \'%s \' "$#" "$0"; exit 3 # ' + "é" * 100_000,
+        'printf \'%s \' "$#" "$0"; exit 3',
+        '# first\nprintf \'%s \' "$#" "$0"\nexit 3\n' + "\n" * 200_000,
     ],
     ids=["a long line", "a short one", "many lines"],
 )

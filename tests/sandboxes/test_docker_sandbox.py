@@ -94,7 +94,9 @@ def test_without_the_package_it_names_the_extra(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_naming_it_imports_no_client() -> None:
-    program = "import sys, sandboxes; sandboxes.LocalDockerSandbox; sys.exit('docker' in sys.modules)"
+    program = (
+        "import sys, sandboxes; sandboxes.LocalDockerSandbox; sys.exit('docker' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
