@@ -10,7 +10,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
-from conformance.lab import controls
+from conformance.lab import controls, engine
 from conformance.lab.addresses import GATEWAY_IPV4, MARKER_PORT, plain
 from conformance.lab.errors import LabError
 from conformance.lab.journal import MARKER, Mark, Sighting
@@ -85,7 +85,8 @@ class Lab:
                 "start it through run_in_lab"
             )
         facts = Facts.read(Path(folder))
-        verify_seal(facts, own_devices=own_devices)
+        engines = engine.DEVICES if facts.engine else ()
+        verify_seal(facts, own_devices=(*own_devices, *engines))
         return cls(Path(folder), facts, worker)
 
     def close(self) -> None:
@@ -113,6 +114,22 @@ class Lab:
     def missing(self) -> Mapping[str, str]:
         """What this lab cannot show, each with the reason and the remedy."""
         return self._facts.missing
+
+    def start_engine(self) -> str:
+        """Give the address of the lab's container engine, which starts at the first call.
+
+        Raises:
+            LabUnavailable: there is none; the message says what to do.
+        """
+        return engine.request(self._facts)
+
+    def require_image(self, name: str) -> None:
+        """Check that the lab's container engine has an image: no registry is in reach.
+
+        Raises:
+            LabUnavailable: it has not; the message names those that there are.
+        """
+        engine.require_image(self._facts, name)
 
     def site(
         self,

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _WATCH_SECONDS = 0.5
 _SWEEPS = 20
 _REMEDY = "use --lab=sealed on Linux, as root or with unprivileged user namespaces"
+_NO_ENGINE = "a loopback lab has no container engine of its own"
 
 MISSING = {
     "names": f"a loopback lab has no host names but localhost; {_REMEDY}",
@@ -67,7 +68,9 @@ def _run_in(plan: Plan, scratch: Path, wake: int) -> int:
         prepare=lambda: _clear_up_after(launcher, scratch),
     )
     proxies = servers.await_ready()
-    Facts(mode="loopback", proxies=proxies, missing=MISSING).write(lab)
+    Facts(
+        mode="loopback", proxies=proxies, missing=MISSING, engine_missing=f"{_NO_ENGINE}; {_REMEDY}"
+    ).write(lab)
     environ = inside(plan.environ, scratch=scratch, lab=lab, bundle=lab / BUNDLE_NAME)
     os.write(plan.status, b"ready\n")
 

@@ -73,6 +73,10 @@ class Facts:
         proxies: URL of each forward proxy, by kind.
         missing: what this lab cannot show, each with the reason and the remedy.
         hidden: folders that could not be put under an overlay and are not visible.
+        engine: socket at which the lab's container engine is asked for; empty where none is.
+        engine_missing: why there is none, and what to do.
+        engine_keeper: process that all of the engine's descend from.
+        engine_images: folder of the machine that the engine loads images from.
     """
 
     mode: Mode
@@ -81,6 +85,10 @@ class Facts:
     proxies: Mapping[str, str] = field(default_factory=dict)
     missing: Mapping[str, str] = field(default_factory=dict)
     hidden: tuple[str, ...] = ()
+    engine: str = ""
+    engine_missing: str = ""
+    engine_keeper: int = 0
+    engine_images: str = ""
 
     def write(self, folder: Path) -> None:
         """Put the facts into the lab's folder."""

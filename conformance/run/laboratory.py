@@ -63,6 +63,26 @@ class Laboratory:
         lab = self.connect()
         return Surroundings(ca_bundle=lab.ca_bundle, loopback=lab.mode == "loopback")
 
+    def start_engine(self) -> None:
+        """Have the lab's container engine ready at `DOCKER_HOST`; without a lab it is the user's.
+
+        Raises:
+            LabUnavailable: There is none.
+            HarnessError: The lab does not answer, or is not sealed as it must be.
+        """
+        if not self.off:
+            os.environ["DOCKER_HOST"] = self.connect().start_engine()
+
+    def require_image(self, name: str) -> None:
+        """Check that the lab's container engine has an image.
+
+        Raises:
+            LabUnavailable: It has not.
+            HarnessError: The engine does not answer.
+        """
+        if not self.off:
+            self.connect().require_image(name)
+
     def shared(self) -> AbstractContextManager[Any]:
         """Hold the lab against checks that need it for themselves."""
         return nullcontext() if self.off else self.connect().shared()
