@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 from conformance.lab import controls, engine
 from conformance.lab.addresses import GATEWAY_IPV4, MARKER_PORT, plain
+from conformance.lab.engine_api import EngineApi
 from conformance.lab.errors import LabError
 from conformance.lab.journal import MARKER, Mark, Sighting
 from conformance.lab.locks import Room, Turn
@@ -123,13 +124,21 @@ class Lab:
         """
         return engine.request(self._facts)
 
+    def engine(self) -> EngineApi:
+        """Give the lab's container engine, for what it knows of the subject's containers.
+
+        Raises:
+            LabUnavailable: there is none.
+        """
+        return EngineApi(self.start_engine().removeprefix("unix://"))
+
     def require_image(self, name: str) -> None:
         """Check that the lab's container engine has an image: no registry is in reach.
 
         Raises:
             LabUnavailable: it has not; the message names those that there are.
         """
-        engine.require_image(self._facts, name)
+        engine.require_image(self.engine(), self._facts, name)
 
     def site(
         self,

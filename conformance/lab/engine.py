@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 
 from conformance.lab import kernel
 from conformance.lab.devices import SCRATCH
-from conformance.lab.engine_api import EngineApi
 from conformance.lab.engine_place import engine_folder
 from conformance.lab.errors import LabUnavailable
 
 if TYPE_CHECKING:
+    from conformance.lab.engine_api import EngineApi
     from conformance.lab.plan import Facts, Plan
 
 PROGRAM = "dockerd"
@@ -90,13 +90,13 @@ def request(facts: Facts) -> str:
     return str(fields["address"])
 
 
-def require_image(facts: Facts, name: str) -> None:
+def require_image(api: EngineApi, facts: Facts, name: str) -> None:
     """Check that the engine has an image.
 
     Raises:
         LabUnavailable: it has not; the message names those that there are.
     """
-    images = EngineApi(str(SOCKET)).images()
+    images = api.images()
     if name not in images and f"{name}:latest" not in images:
         raise LabUnavailable(
             f"it has no image {name!r} and reaches no registry; pass one of "

@@ -6,11 +6,12 @@ No client library: the subject may use that one, and a witness shares no fault w
 from __future__ import annotations
 
 import http.client
+import io
 import json
 import socket
 from contextlib import closing
 from typing import IO, TYPE_CHECKING, Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from conformance.lab.errors import LabError
 
@@ -77,6 +78,36 @@ class EngineApi:
         found: Mapping[str, Any] = self._json(f"/containers/{quote(container)}/json")
         return found
 
+    def changed_image(self, image: str, command: str, name: str) -> None:
+        """Make an image from another one by a shell command; remove it by `remove`.
+
+        Args:
+            image: The other one.
+            command: For `/bin/sh` in it, without a network.
+            name: Of the new one, as `repository:tag`.
+
+        Raises:
+            LabError: the engine refused a step, or the command failed.
+        """
+        fields = {
+            "Image": image,
+            "Entrypoint": ["/bin/sh", "-c", command],
+            "User": "0",
+            "HostConfig": {"NetworkMode": "none"},
+        }
+        container = self._done("create a container", "/containers/create", fields)["Id"]
+        try:
+            self._done("start a container", f"/containers/{container}/start")
+            ended = self._done("wait for a container", f"/containers/{container}/wait")
+            if ended["StatusCode"] != 0:
+                raise LabError(f"{command!r} failed in {image} with {ended['StatusCode']}")
+            own = self._json(f"/images/{quote(image)}/json")["Config"]
+            repository, _, tag = name.rpartition(":")
+            options = urlencode({"container": container, "repo": repository, "tag": tag})
+            self._done("commit a container", f"/commit?{options}", own)
+        finally:
+            self.remove([("container", container)])
+
     def image_id(self, name: str) -> str | None:
         """Give the identity of the image with this name, if there is one."""
         status, answer = self._call("GET", f"/images/{quote(name)}/json")
@@ -93,17 +124,32 @@ class EngineApi:
             raise LabError(f"the engine loaded no image: {_told(answer)}")
 
     def remove(self, items: Iterable[tuple[str, str]]) -> None:
-        """Remove containers, volumes and networks, in this order.
+        """Remove containers, volumes, networks and images, in this order.
 
         Raises:
             LabError: one is still there.
         """
-        order = {"container": "?force=1&v=1", "volume": "?force=1", "network": ""}
+        order = {
+            "container": "?force=1&v=1",
+            "volume": "?force=1",
+            "network": "",
+            "image": "?force=1",
+        }
         for kind, options in order.items():
             for name in (identity for one, identity in items if one == kind):
                 status, answer = self._call("DELETE", f"/{kind}s/{quote(name)}{options}")
                 if status not in (200, 204, 404):
                     raise LabError(f"the engine did not remove a {kind}: {_told(answer)}")
+
+    def _done(self, action: str, path: str, fields: Mapping[str, Any] | None = None) -> Any:  # noqa: ANN401 - JSON
+        body = None if fields is None else io.BytesIO(json.dumps(fields).encode())
+        try:
+            status, answer = self._call("POST", path, body, kind="application/json")
+        except OSError as cause:
+            raise LabError(f"the container engine did not {action}: {cause}") from cause
+        if status not in (200, 201, 204):
+            raise LabError(f"the container engine did not {action}: {_told(answer)}")
+        return json.loads(answer or b"null")
 
     def _json(self, path: str) -> Any:  # noqa: ANN401 - JSON
         try:
@@ -120,9 +166,10 @@ class EngineApi:
         path: str,
         body: IO[bytes] | None = None,
         seconds: float = _ANSWER_SECONDS,
+        kind: str = "application/x-tar",
     ) -> tuple[int, bytes]:
         with closing(_Connection(self._path, seconds)) as connection:
-            headers = {"Content-Type": "application/x-tar"} if body else {}
+            headers = {"Content-Type": kind} if body else {}
             try:
                 connection.request(method, path, body, headers, encode_chunked=body is not None)
                 response = connection.getresponse()
