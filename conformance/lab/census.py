@@ -80,8 +80,8 @@ class Census:
             items |= entries
             if depth < _DEPTH:
                 partial[folder] = depth
-        if SOCKET.exists() and LAB_VARIABLE in os.environ:
-            items |= EngineApi(str(SOCKET)).items()
+        if LAB_VARIABLE in os.environ:
+            items |= _on_the_engine()
         return cls(items | _tasks(loops), partial, parents)
 
     def left_since(self, before: Census, kinds: Collection[str] | None = None) -> list[str]:
@@ -199,6 +199,15 @@ def _processes(parents: dict[str, set[str]]) -> Items:
 def _engine_keeper() -> int:
     folder = os.environ.get(LAB_VARIABLE)
     return Facts.read(Path(folder)).engine_keeper if folder else 0
+
+
+def _on_the_engine() -> Items:
+    """Ask the engine that the run uses, if it uses one."""
+    own = Facts.read(Path(os.environ[LAB_VARIABLE])).own_engine
+    if own:
+        in_use = os.environ.get("DOCKER_HOST") == own
+        return EngineApi(own.removeprefix("unix://")).items() if in_use else {}
+    return EngineApi(str(SOCKET)).items() if SOCKET.exists() else {}
 
 
 def _line_of(table: dict[int, _Process], pid: int) -> list[int]:

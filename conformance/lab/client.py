@@ -51,6 +51,7 @@ class Lab:
     def __init__(self, folder: Path, facts: Facts, worker: str) -> None:
         self._worker = worker
         self._facts = facts
+        self.folder = folder
         self._guard = threading.Lock()
         self._asked = 0
         self._room = Room(*(folder / name for name in LOCK_NAMES))
@@ -179,7 +180,6 @@ class Lab:
             for wanted, what in ((addresses, "private"), (dns, "dns"), (name, "names")):
                 if wanted is not None:
                     raise NotRun(self.missing[what])
-            name = "localhost"
         try:
             given = [plain(address) for address in addresses or ()]
         except ValueError as cause:
@@ -190,13 +190,18 @@ class Lab:
             nonce=nonce,
             family=family,
             on_host=False,
-            name=name or f"{nonce}.{self._worker}.site.test",
+            name=self._name(name, nonce),
             given=given,
             certificate=certificate,
             behaviour=behaviour,
             redirect=(302, redirect) if isinstance(redirect, str) else redirect,
             names=names.to_wire() if names else None,
         )
+
+    def _name(self, name: str | None, nonce: str) -> str | None:
+        if self.mode == "loopback":
+            return self._facts.place or None
+        return name or f"{nonce}.{self._worker}.site.test"
 
     def loopback_site(self, family: Literal[4, 6] = 4) -> Site:
         """Give a service of the subject's own host, on its loopback address.

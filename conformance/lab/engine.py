@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING
 
 from conformance.lab import kernel
 from conformance.lab.devices import SCRATCH
+from conformance.lab.engine_api import EngineApi
 from conformance.lab.engine_place import engine_folder
 from conformance.lab.errors import LabUnavailable
 
 if TYPE_CHECKING:
-    from conformance.lab.engine_api import EngineApi
+    from collections.abc import Mapping
+
     from conformance.lab.plan import Facts, Plan
 
 PROGRAM = "dockerd"
@@ -30,6 +32,7 @@ DEVICES = ("docker", "br-", "veth")
 
 SOCKET = SCRATCH / "lab" / "docker.sock"
 CONTROL_SOCKET = SCRATCH / "lab" / "engine.sock"
+_USUAL_SOCKET = "/var/run/docker.sock"
 _START_SECONDS = 150.0
 _CGROUPS = "sandbox-conformance-"
 
@@ -69,12 +72,21 @@ def offer(plan: Plan) -> Offer | str:
     return Offer(program, ancestor, rest, f"{_CGROUPS}{os.getpid()}", _cgroup_mounts())
 
 
+def own_engine(environ: Mapping[str, str]) -> str:
+    """Give the address of an engine that the account may use on this machine, if there is one."""
+    address = environ.get("DOCKER_HOST") or f"unix://{_USUAL_SOCKET}"
+    path = address.removeprefix("unix://")
+    return address if path != address and EngineApi(path).answers() else ""
+
+
 def request(facts: Facts) -> str:
     """Have the lab's engine started, unless it is up, and give its address.
 
     Raises:
         LabUnavailable: there is none; the message says what to do.
     """
+    if facts.own_engine:
+        return facts.own_engine
     if not facts.engine:
         raise LabUnavailable(facts.engine_missing)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as control:

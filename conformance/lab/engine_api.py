@@ -95,9 +95,8 @@ class EngineApi:
             "User": "0",
             "HostConfig": {"NetworkMode": "none"},
         }
-        container = self._done("create a container", "/containers/create", fields)["Id"]
+        container = self.start(fields)
         try:
-            self._done("start a container", f"/containers/{container}/start")
             ended = self._done("wait for a container", f"/containers/{container}/wait")
             if ended["StatusCode"] != 0:
                 raise LabError(f"{command!r} failed in {image} with {ended['StatusCode']}")
@@ -107,6 +106,23 @@ class EngineApi:
             self._done("commit a container", f"/commit?{options}", own)
         finally:
             self.remove([("container", container)])
+
+    def start(self, fields: Mapping[str, Any]) -> str:
+        """Create a container with these fields of the engine's interface, and start it.
+
+        Returns:
+            Its identity.
+
+        Raises:
+            LabError: the engine refused it; it is removed.
+        """
+        container = str(self._done("create a container", "/containers/create", fields)["Id"])
+        try:
+            self._done("start a container", f"/containers/{container}/start")
+        except LabError:
+            self.remove([("container", container)])
+            raise
+        return container
 
     def image_id(self, name: str) -> str | None:
         """Give the identity of the image with this name, if there is one."""
@@ -138,7 +154,7 @@ class EngineApi:
         for kind, options in order.items():
             for name in (identity for one, identity in items if one == kind):
                 status, answer = self._call("DELETE", f"/{kind}s/{quote(name)}{options}")
-                if status not in (200, 204, 404):
+                if status not in (200, 204, 404, 409):  # going already
                     raise LabError(f"the engine did not remove a {kind}: {_told(answer)}")
 
     def _done(self, action: str, path: str, fields: Mapping[str, Any] | None = None) -> Any:  # noqa: ANN401 - JSON

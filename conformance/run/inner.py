@@ -82,7 +82,7 @@ def _targets(plan: Plan, laboratory: Laboratory) -> dict[str, Target]:
             target = targets[name] = Target(name, cls, plan.options)
             image = getattr(target.build(), "image", None) if cls.needs_container_engine else None
             if isinstance(image, str):
-                laboratory.require_image(image)
+                laboratory.use_image(image)
         except HarnessError as error:
             fact = f"--sandbox={name}: needs a container engine: {error.reason}"
             raise TargetError(fact) from error

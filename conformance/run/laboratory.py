@@ -47,7 +47,7 @@ class Laboratory:
             try:
                 from conformance.lab.client import Lab
 
-                self._lab = Lab.connect(os.environ.get("PYTEST_XDIST_WORKER", "main"))
+                self._lab = Lab.connect(_worker())
             except HarnessError as error:
                 self._broken = error
                 raise
@@ -73,15 +73,21 @@ class Laboratory:
         if not self.off:
             os.environ["DOCKER_HOST"] = self.connect().start_engine()
 
-    def require_image(self, name: str) -> None:
-        """Check that the lab's container engine has an image.
+    def use_image(self, name: str) -> None:
+        """Have what containers of an image are judged by, which is to be on the engine.
 
         Raises:
-            LabUnavailable: It has not.
+            LabUnavailable: The image or the witnesses cannot be had.
             HarnessError: The engine does not answer.
         """
-        if not self.off:
-            self.connect().require_image(name)
+        if self.off:
+            return
+        lab = self.connect()
+        lab.require_image(name)
+        if lab.mode == "loopback":
+            from conformance.lab.canaries import with_canaries
+
+            self._lab = with_canaries(lab, _worker(), name)
 
     def shared(self) -> AbstractContextManager[Any]:
         """Hold the lab against checks that need it for themselves."""
@@ -98,3 +104,7 @@ class Laboratory:
             return {"mode": "off", "missing": {}}
         lab = self.connect()
         return {"mode": lab.mode, "missing": dict(lab.missing)}
+
+
+def _worker() -> str:
+    return os.environ.get("PYTEST_XDIST_WORKER", "main")
