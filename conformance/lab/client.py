@@ -87,7 +87,7 @@ class Lab:
                 "start it through run_in_lab"
             )
         facts = Facts.read(Path(folder))
-        engines = engine.DEVICES if facts.engine else ()
+        engines = engine.DEVICES if engine.SOCKET.exists() else ()
         verify_seal(facts, own_devices=(*own_devices, *engines))
         return cls(Path(folder), facts, worker)
 
