@@ -84,6 +84,7 @@ class LocalDockerSandbox(Sandbox):
     supported_network: ClassVar[frozenset[NetworkMode]] = frozenset({"none", "all"})
     has_processes = True
     isolated = True
+    needs_container_engine: ClassVar[bool] = True
     optional_packages: ClassVar[Mapping[str, str]] = MappingProxyType({"docker": "docker"})
 
     def __init__(
