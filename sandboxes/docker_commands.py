@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sandboxes.docker_container import Container
+    from sandboxes.docker_engine import Attached
 
 # One argument may have 128 KiB on Linux, and all of them together, as a rule, 2 MB.
 _PIECE_BYTES = 100_000
@@ -33,7 +34,8 @@ MOST_BYTES = 1_500_000
 _ENDING_SECONDS = 10.0
 # From the moment that nothing of it lives to the end of its streams.
 _OUTPUT_SECONDS = 1.0
-_WAIT_SECONDS = 60.0
+# Until it is seen that somebody else ends it.
+_WAIT_SECONDS = 2.0
 _LOOKS, _LOOK_SECONDS = 5, 0.1
 _KILLED = 137
 
@@ -125,28 +127,32 @@ class Command:
                 if self._given_up:
                     return self._ended()
             attached.send(go(self._token))
-            deadline = time.monotonic() + self._limit
-            while not self._streams.ended:
-                received = attached.receive(min(deadline - time.monotonic(), _WAIT_SECONDS))
-                if received is None:
-                    if time.monotonic() < deadline:
-                        continue
-                    if self._late:  # and all its time is over
-                        break
-                    self._late = True
-                    self._end_beside()
-                    deadline = time.monotonic() + self._grace + _ENDING_SECONDS
-                elif received:
-                    self._streams.feed(received)
-                    if self._streams.stdout.marks:
-                        self._known.set()
-                else:
-                    break
+            self._read_to_the_end(attached)
         finally:
             self._known.set()
             attached.close()
         self._wait_for_the_end()
         return self._ended()
+
+    def _read_to_the_end(self, attached: Attached) -> None:
+        """Take in what it writes; at its limit, have it ended, and read what it still says."""
+        deadline = time.monotonic() + self._limit
+        while not self._streams.ended:
+            ending = self._ending
+            longest = _OUTPUT_SECONDS if ending else _WAIT_SECONDS
+            received = attached.receive(min(deadline - time.monotonic(), longest))
+            if received:
+                self._streams.feed(received)
+                if self._streams.stdout.marks:
+                    self._known.set()
+            elif received is not None or (ending and not ending.is_alive()):
+                return  # nobody has its streams, or who has them could not be ended
+            if time.monotonic() > deadline:
+                if self._late:
+                    return
+                self._late = True
+                self._end_beside()
+                deadline = time.monotonic() + self._grace + _ENDING_SECONDS
 
     def _end_beside(self) -> threading.Thread:
         with self._lock:

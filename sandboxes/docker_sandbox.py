@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from sandboxes.docker_engine import Engine
     from sandboxes.docker_running import DockerRunning
 
-DEFAULT_IMAGE = "python:3.12-bookworm"
 DEFAULT_TIMEOUT_SECONDS = 600.0
 
 # What the engine's own rules for references leave over, coarsely; it knows the rest.
@@ -86,6 +85,7 @@ class LocalDockerSandbox(Sandbox):
     isolated = True
     needs_container_engine: ClassVar[bool] = True
     optional_packages: ClassVar[Mapping[str, str]] = MappingProxyType({"docker": "docker"})
+    default_image: ClassVar[str] = "python:3.12-bookworm"
 
     def __init__(
         self,
@@ -128,8 +128,8 @@ class LocalDockerSandbox(Sandbox):
 
     def _accept_image(self, image: str | None) -> str:
         if image is None:
-            return DEFAULT_IMAGE
-        remedy = f"pass the name of one, such as {DEFAULT_IMAGE!r}"
+            return self.default_image
+        remedy = f"pass the name of one, such as {self.default_image!r}"
         if not isinstance(image, str):
             self._wrong("image", image, remedy)
         if not _IMAGE.fullmatch(image):
@@ -241,12 +241,15 @@ class LocalDockerSandbox(Sandbox):
             session_id=request.session_id,
             image=self.image,
             shell=self.shell,
-            network_mode=_NETWORKS[self.network.mode],
+            network_mode=self._network_mode(),
             # Nobody answers there, and so it is said at once that a name is unknown.
             name_servers=("127.0.0.1",) if none else (),
             no_names=not none and engine.is_local and asks_itself_for_names(),
             ca_bundle=request.ca_bundle,
         )
+
+    def _network_mode(self) -> str:
+        return _NETWORKS[self.network.mode]
 
     async def _close(self, running: DockerRunning, container: Container) -> None:
         running.shut()

@@ -18,7 +18,7 @@ import sandboxes as agents
 from conformance.lab.census import Census
 from sandboxes import OpenRequest, SandboxStartError, docker_engine
 from sandboxes.contract import HeaderBinding, MissingExtra, Network, RefusedConfiguration
-from sandboxes.docker_sandbox import DEFAULT_IMAGE, LocalDockerSandbox
+from sandboxes.docker_sandbox import LocalDockerSandbox
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +31,7 @@ PATIENCE = 20.0
 def test_it_declares_what_it_is() -> None:
     box = agents.LocalDockerSandbox()
     assert (box.network, box.access, box.shell) == (Network.none(), "full", "bash")
-    assert (box.image, DEFAULT_IMAGE) == ("python:3.12-bookworm", "python:3.12-bookworm")
+    assert box.image == "python:3.12-bookworm"
     assert box.supported_network == {"none", "all"}
     assert (box.has_processes, box.isolated, box.blocks_private_addresses) == (True, True, False)
     assert box.default_exec_timeout_seconds == 600
