@@ -56,6 +56,13 @@ def networks(lab: Lab, container: str) -> set[str]:
     return set(found)
 
 
+def engines_sockets(lab: Lab, container: str) -> set[str]:
+    """What a container has of the machine that is the engine's socket, or holds it."""
+    engine = Path(lab.start_engine().removeprefix("unix://")).resolve()
+    sources = {mount["Source"] for mount in lab.engine().inspect(container)["Mounts"]}
+    return {source for source in sources if engine.is_relative_to(Path(source).resolve())}
+
+
 _WITHOUT = 'IFS=:; for place in $PATH; do rm -f "$place/{0}"; done; ! command -v {0}'
 
 
