@@ -33,6 +33,7 @@ ADVICE = {"OpensListedPrivateHosts": {"EGR-16"}, "Proxied": {"EGR-23"}}
 NOT_RUN = {
     "ClaimsProcesses": {"TMO-03"},
     "HasAnUncommonClient": {"EGR-24", "EGR-26"},
+    "RunsOnBusyBox": {"EGR-04"},
     "HasNoClients": {f"EGR-{n:02}" for n in (1, 2, 3, 4, 24, 26, 31)},
 }
 
