@@ -1,14 +1,20 @@
-"""What the documents say of `LocalDockerSandbox` alone: its networks, and what its image needs."""
+"""What a container engine tells: networks, mounts, and what the image of a container needs."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from conformance.marks import needs, verifies
-from conformance.probes.engines import containers_under, devices, image_without, networks
+from conformance.probes.engines import (
+    containers_under,
+    devices,
+    engines_sockets,
+    image_without,
+    networks,
+)
 from conformance.probes.heartbeats import Heartbeat
 from conformance.probes.leftovers import counting
-from conformance.requirements import LIF_16, TMO_13, reference
+from conformance.requirements import EGR_04, LIF_16, TMO_13, reference
 from conformance.subject.blame import shown
 from conformance.verdicts import NotApplicable, NotRun, Violation
 
@@ -48,6 +54,20 @@ def test_a_container_under_all_is_on_the_default_network(target: Target, lab: La
             f"under Network.all() its container is on {', '.join(sorted(found)) or 'no network'}, "
             "and Docker's default network is bridge",
             remedy="create the container without a network mode of its own",
+        )
+
+
+@verifies(EGR_04)
+@needs(opens=True, engine=True, network="none")
+def test_no_container_has_the_socket_of_its_engine(target: Target, lab: Lab) -> None:
+    """Under none() no container has the engine's own socket, or a folder that it lies in."""
+    with containers_under(target, lab, target.Network.none()) as containers:
+        found = sorted(set[str]().union(*(engines_sockets(lab, one) for one in containers)))
+    if found:
+        raise Violation(
+            f"under Network.none() its container has {', '.join(found)} of its host, and so the "
+            "engine",
+            remedy="mount nothing of the host's in a container but what the user asked for",
         )
 
 

@@ -29,6 +29,15 @@ if TYPE_CHECKING:
 LINE_NAME = "line.sock"
 LOG_NAME = "canary.log"
 _MACHINE = "/machine"
+_REMEDY = "run as root with dockerd installed, and without --lab=loopback"
+
+MISSING = {
+    "names": f"a lab on your own engine has no host names; {_REMEDY}",
+    "private": f"a lab on your own engine has no addresses but its container's; {_REMEDY}",
+    "packets": f"a lab on your own engine does not see packets that go elsewhere; {_REMEDY}",
+    "dns": f"a lab on your own engine has no resolver; {_REMEDY}",
+    "files": f"a lab on your own engine does not protect the files of this machine; {_REMEDY}",
+}
 _READY_SECONDS = 40.0
 _ROOT = Path(__file__).resolve().parents[2]
 
@@ -108,7 +117,14 @@ def _start(lab: Lab, folder: Path, image: str) -> None:
                 f"the lab's servers did not start on your engine ({_last_words(folder) or cause}); "
                 "use an engine of this machine, or run as root with dockerd installed"
             ) from cause
-    Facts(mode="loopback", proxies=proxies, missing=lab.missing, place="").write(folder)
+    facts = Facts(
+        mode="loopback",
+        proxies=proxies,
+        missing=MISSING,
+        own_engine=lab.start_engine(),
+        place="",
+    )
+    facts.write(folder)
 
 
 def _last_words(folder: Path) -> str:

@@ -78,7 +78,7 @@ class EngineApi:
         found: Mapping[str, Any] = self._json(f"/containers/{quote(container)}/json")
         return found
 
-    def changed_image(self, image: str, command: str, name: str) -> None:
+    def changed_image(self, image: str, command: str, name: str) -> bool:
         """Make an image from another one by a shell command; remove it by `remove`.
 
         Args:
@@ -86,8 +86,11 @@ class EngineApi:
             command: For `/bin/sh` in it, without a network.
             name: Of the new one, as `repository:tag`.
 
+        Returns:
+            Whether the command was successful; without that there is no new image.
+
         Raises:
-            LabError: the engine refused a step, or the command failed.
+            LabError: the engine refused a step.
         """
         fields = {
             "Image": image,
@@ -99,11 +102,12 @@ class EngineApi:
         try:
             ended = self._done("wait for a container", f"/containers/{container}/wait")
             if ended["StatusCode"] != 0:
-                raise LabError(f"{command!r} failed in {image} with {ended['StatusCode']}")
+                return False
             own = self._json(f"/images/{quote(image)}/json")["Config"]
             repository, _, tag = name.rpartition(":")
             options = urlencode({"container": container, "repo": repository, "tag": tag})
             self._done("commit a container", f"/commit?{options}", own)
+            return True
         finally:
             self.remove([("container", container)])
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 _HOME = CONTROL_SOCKET.with_name("engine")
 _CACHE, _FOLDER, _EXEC = _HOME / "cache", _HOME / "folder", _HOME / "exec"
 _LOG, _CONFIGURATION = _HOME / "engine.log", _HOME / "daemon.json"
+_PARTS = "/run/containerd"
 _SLOTS = 8
 _START_SECONDS = 60.0
 _PAUSE_SECONDS = 0.02
@@ -138,8 +139,9 @@ class _Engine:
         kernel.mount(str(folder), str(_FOLDER), None, kernel.MS_BIND)
         for point in self._offered.cgroup_mounts:
             kernel.set_read_only(point, on=False)
-        # The engine's own sockets and locks, at places that cannot be configured.
-        kernel.mount("sandbox-conformance", "/run", "tmpfs", kernel.MS_NOSUID, "mode=755")
+        # Sockets between the engine's own parts, at a place that cannot be configured.
+        os.makedirs(_PARTS, exist_ok=True)
+        kernel.mount("sandbox-conformance", _PARTS, "tmpfs", kernel.MS_NOSUID, "mode=711")
         root = _free_root()
         self._pid = self._spawn(root)
         deadline = time.monotonic() + _START_SECONDS

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from conformance.verdicts import Violation
+from conformance.verdicts import NotApplicable, Violation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -56,15 +56,26 @@ def networks(lab: Lab, container: str) -> set[str]:
     return set(found)
 
 
+def engines_sockets(lab: Lab, container: str) -> set[str]:
+    """What a container has of the machine that is the engine's socket, or holds it."""
+    engine = Path(lab.start_engine().removeprefix("unix://")).resolve()
+    sources = {mount["Source"] for mount in lab.engine().inspect(container)["Mounts"]}
+    return {source for source in sources if engine.is_relative_to(Path(source).resolve())}
+
+
+_WITHOUT = 'IFS=:; for place in $PATH; do rm -f "$place/{0}"; done; ! command -v {0}'
+
+
 @contextmanager
-def image_without(lab: Lab, box_image: str, program: str) -> Iterator[str]:
-    """Give the name of an image that is another one but for a program, while the block runs."""
+def image_without(lab: Lab, image: str, program: str) -> Iterator[str]:
+    """Give the name of an image that is another one but for a program, while the block runs.
+
+    Raises:
+        NotApplicable: The program is there without a file of its name: a part of the shell.
+    """
     engine, name = lab.engine(), f"sandbox-conformance/changed:{secrets.token_hex(6)}"
-    engine.changed_image(
-        box_image,
-        f'while found=$(command -v {program}); do rm "$found" || exit; done',
-        name,
-    )
+    if not engine.changed_image(image, _WITHOUT.format(program), name):
+        raise NotApplicable(f"{program} cannot be taken out of {image}: its shell has it built in")
     try:
         yield name
     finally:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.lab.engine_place import images_folder
+from tests.lab.accounts import ROOT, Account
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,6 +52,46 @@ def test_docker_is_certified_on_busybox_for_what_needs_no_more(certify: Certify)
 
     assert run.certificate["outcome"] == "certified", run.output
     assert {run.verdicts[name] for name in ("TMO-02", "TMO-13", "LIF-16")} == {"pass"}
+
+
+_ON_THAT_MACHINE = """
+import os, subprocess, sys, time
+from conformance.lab.client import Lab
+with Lab.connect("machine") as lab:
+    engine = lab.engine()
+    os.environ["DOCKER_HOST"] = lab.start_engine()
+subprocess.run([sys.executable, "-m", "pytest", "--lab=loopback", *OPTIONS], check=False)
+deadline = time.monotonic() + 10
+while engine.items() and time.monotonic() < deadline:
+    time.sleep(0.1)
+print("left:", engine.items())
+"""
+
+
+def on_a_persons_machine(*options: str) -> str:
+    """What a run says on a machine without an uplink, whose engine is none of the run's lab."""
+    script = f"OPTIONS = {[*options, DEBIAN, QUICK]!r}{_ON_THAT_MACHINE}"
+    run = Account().run_python(script, environ={"PYTHONPATH": str(ROOT / "fixtures")})
+    return run.stdout + run.stderr
+
+
+@pytest.mark.usefixtures("_engine")
+def test_a_persons_own_engine_is_judged_at_canaries_in_a_container() -> None:
+    told = on_a_persons_machine("--sandbox=docker", "--requirement=EGR-03,EGR-05,LIF-01,LIF-16")
+
+    assert "docker: certified" in told, told
+    assert "lab: loopback" in told
+    assert "left: {}" in told
+
+
+@pytest.mark.usefixtures("_engine")
+def test_on_a_persons_own_engine_the_canaries_see_what_gets_out() -> None:
+    name = "faulty.docker_containers:IsOnTheDefaultNetwork"
+    told = on_a_persons_machine(f"--sandbox={name}", "--requirement=EGR-05,LIF-16")
+
+    assert "EGR-05 (M) fail" in told, told
+    assert "tcp request at 172." in told
+    assert "LIF-16 (R) fail" in told
 
 
 def refusal(*options: str, **environ: str) -> str:
