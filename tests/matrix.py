@@ -124,6 +124,7 @@ class Group:
 def faults_of(primary: Requirement) -> list[Subject]:
     """The faults of a requirement that are run: all, or the first one."""
     same = [subject for subject in FAULTY if subject.primary is primary]
+    same.sort(key=lambda subject: subject.cls.needs_container_engine)  # had everywhere, first
     return same[:1] if DEPTH == "sample" else same
 
 
