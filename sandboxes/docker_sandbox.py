@@ -224,7 +224,7 @@ class LocalDockerSandbox(Sandbox):
         except asyncio.CancelledError:
             given_up.set()
             making.cancel()
-            await asyncio.wait({making})
+            await to_the_end(asyncio.ensure_future(asyncio.wait({making})))
             raise
 
     def _container(self, engine: Engine, plan: Plan) -> Container:
