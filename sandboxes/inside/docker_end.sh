@@ -83,7 +83,7 @@ while [ -n "$victims" ] && [ "$now" -lt "$deadline" ]; do
     scan
     clock
 done
-deadline=$((now + 200))
+deadline=$((now + 300))
 while [ -n "$victims" ] && [ "$now" -lt "$deadline" ]; do
     tell KILL
     scan
