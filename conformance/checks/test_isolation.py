@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from conformance.marks import needs, verifies
+from conformance.marks import needs, side_by_side, verifies
 from conformance.probes.declared import said
 from conformance.probes.many import needs_many
 from conformance.requirements import LIF_04
@@ -114,6 +114,7 @@ def test_isolated_sessions_do_not_see_each_others_processes(target: Target) -> N
         command.join(_SECONDS)
 
 
+@side_by_side
 @verifies(LIF_04)
 @needs(opens=True)
 def test_each_session_gets_the_output_of_its_own_commands(target: Target) -> None:

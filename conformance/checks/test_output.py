@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.bounds import BOUNDS
-from conformance.marks import needs, verifies
+from conformance.marks import needs, side_by_side, verifies
 from conformance.probes.beside import at_once
 from conformance.probes.waits import ControlWait
 from conformance.requirements import EXE_03, EXE_04, EXE_07, EXE_08, EXE_09
@@ -116,6 +116,7 @@ def test_any_bytes_come_back(inside: Inside, written: bytes, stderr: bool) -> No
         )
 
 
+@side_by_side
 @verifies(EXE_04)
 @needs(opens=True)
 def test_a_character_may_come_in_two_writes(inside: Inside) -> None:
@@ -181,6 +182,7 @@ _HOLDERS = (
 )
 
 
+@side_by_side
 @verifies(EXE_08)
 @needs(opens=True, processes=True)
 def test_a_child_that_holds_the_output_keeps_nobody_waiting(target: Target, inside: Inside) -> None:
@@ -211,6 +213,7 @@ def _returns(box: Box, command: str) -> None:
 _AT_ONCE = 8
 
 
+@side_by_side
 @verifies(EXE_09)
 @needs(opens=True)
 def test_commands_at_once_do_not_mix(inside: Inside) -> None:
