@@ -33,6 +33,7 @@ class Needs(TypedDict, total=False):
     isolated: bool
     blocks_private: bool
     resume: bool
+    engine: bool
 
 
 def verifies(*requirements: Requirement) -> pytest.MarkDecorator:
@@ -52,6 +53,7 @@ def needs(**capabilities: Unpack[Needs]) -> pytest.MarkDecorator:
             `option` a parameter that the constructor must have; the rest are facts:
             `opens`, `processes` (`has_processes`), `background`
             (`supports_background_processes`), `isolated`, `blocks_private`
-            (`blocks_private_addresses`), `resume` (`supports_resume`).
+            (`blocks_private_addresses`), `resume` (`supports_resume`), `engine`
+            (`needs_container_engine`).
     """
     return pytest.mark.needs(**capabilities)

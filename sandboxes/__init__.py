@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from sandboxes import experimental, pattern
     from sandboxes.agent import Agent
     from sandboxes.bashkit_sandbox import BashkitSandbox
+    from sandboxes.docker_sandbox import LocalDockerSandbox
     from sandboxes.local_sandbox import DangerousLocalHostWarning, DangerousLocalSandbox
     from sandboxes.no_sandbox import NoSandbox
     from sandboxes.replay import now, sleep
@@ -53,6 +54,7 @@ _LAZY = {
     "DangerousLocalHostWarning": "sandboxes.local_sandbox",
     "DangerousLocalSandbox": "sandboxes.local_sandbox",
     "Limits": "sandboxes.session_options",
+    "LocalDockerSandbox": "sandboxes.docker_sandbox",
     "NoSandbox": "sandboxes.no_sandbox",
     "Session": "sandboxes.session",
     "local_runtime": "sandboxes.runtime",
@@ -73,6 +75,7 @@ __all__ = [
     "HeaderBinding",
     "InvalidSessionInput",
     "Limits",
+    "LocalDockerSandbox",
     "MissingExtra",
     "MistralApiBinding",
     "Network",

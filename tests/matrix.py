@@ -8,6 +8,7 @@ import json
 import os
 import pkgutil
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import faulty
 import honest
 
+from conformance.lab.engine_place import images_folder
 from conformance.requirements import ALL
 from sandboxes.contract import Sandbox
 
@@ -94,6 +96,18 @@ FAULTY = subjects(faulty)
 HONEST = subjects(honest)
 
 
+def without_engine() -> str:
+    """Why sandboxes on Docker cannot be judged here; empty where they can."""
+    if os.geteuid() != 0:
+        return "only root starts an engine in the lab"
+    if shutil.which("dockerd") is None:
+        return "dockerd is needed (docker.io)"
+    images = images_folder(os.environ)
+    if not all((images / f"{name}.tar").exists() for name in ("debian", "busybox")):
+        return "images are needed: python fixtures/images/make.py"
+    return ""
+
+
 @dataclass(frozen=True)
 class Group:
     """Subjects that are judged in one run.
@@ -140,9 +154,12 @@ def groups(checked: Sequence[str], wanted: Collection[Subject]) -> list[Group]:
         ),
     ]
     scopes = [(one, scope) for one, scope in scopes if one in wanted]
+    # Apart: what needs an engine cannot be had everywhere, and the others can.
+    on_docker = [row for row in scopes if row[0].cls.needs_container_engine]
     return [
-        Group(*zip(*scopes[first : first + _MOST_SUBJECTS], strict=True))
-        for first in range(0, len(scopes), _MOST_SUBJECTS)
+        Group(*zip(*rows[first : first + _MOST_SUBJECTS], strict=True))
+        for rows in ([row for row in scopes if row not in on_docker], on_docker)
+        for first in range(0, len(rows), _MOST_SUBJECTS)
     ]
 
 

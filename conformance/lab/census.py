@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from conformance.lab.plan import LAB_VARIABLE
+from conformance.lab.engine import SOCKET
+from conformance.lab.engine_api import EngineApi
+from conformance.lab.plan import LAB_VARIABLE, Facts
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -53,8 +55,9 @@ class Census:
         """Count processes, threads, open files and sockets, folders, mounts and tasks.
 
         Processes are those that descend from this one, and those that were handed to the
-        lab's init and bear no other worker's mark. In a system without /proc only threads,
-        folders and tasks are counted.
+        lab's init and bear no other worker's mark. Those of the lab's container engine are
+        the engine's to tell, by its containers, volumes and networks. In a system without
+        /proc only threads, folders and tasks are counted.
 
         Args:
             folders: where files are looked for, four levels deep; by default the temporary
@@ -77,6 +80,8 @@ class Census:
             items |= entries
             if depth < _DEPTH:
                 partial[folder] = depth
+        if LAB_VARIABLE in os.environ:
+            items |= _on_the_engine()
         return cls(items | _tasks(loops), partial, parents)
 
     def left_since(self, before: Census, kinds: Collection[str] | None = None) -> list[str]:
@@ -84,8 +89,8 @@ class Census:
 
         Args:
             before: an earlier census.
-            kinds: the kinds that count: "process", "thread", "file", "mount", "file entry"
-                and "task"; all if None.
+            kinds: the kinds that count: "process", "thread", "file", "mount", "file entry",
+                "task", "container", "volume" and "network"; all if None.
         """
         known = {identity.split()[0] for kind, identity in before.items if kind == "process"}
         return sorted(
@@ -174,16 +179,35 @@ def _processes(parents: dict[str, set[str]]) -> Items:
     table = {process.pid: process for process in every if process is not None}
     own = os.getpid()
     ancestors = set(_line_of(table, own))
+    keeper = _engine_keeper()
     items = {}
     for process in table.values():
         line = _line_of(table, process.pid)
-        if process.pid in ancestors or (own not in line and not _is_orphan(table, line)):
+        if (
+            process.pid in ancestors
+            or keeper in line
+            or (own not in line and not _is_orphan(table, line))
+        ):
             continue
         what = "a zombie" if process.state == "Z" else _command(process)
         identity = f"{process.pid} {process.started}"
         items["process", identity] = f"process {process.pid}: {what}"
         parents[identity] = {str(pid) for pid in line[1:]} - {str(pid) for pid in ancestors}
     return items
+
+
+def _engine_keeper() -> int:
+    folder = os.environ.get(LAB_VARIABLE)
+    return Facts.read(Path(folder)).engine_keeper if folder else 0
+
+
+def _on_the_engine() -> Items:
+    """Ask the engine that the run uses, if it uses one."""
+    own = Facts.read(Path(os.environ[LAB_VARIABLE])).own_engine
+    if own:
+        in_use = os.environ.get("DOCKER_HOST") == own
+        return EngineApi(own.removeprefix("unix://")).items() if in_use else {}
+    return EngineApi(str(SOCKET)).items() if SOCKET.exists() else {}
 
 
 def _line_of(table: dict[int, _Process], pid: int) -> list[int]:

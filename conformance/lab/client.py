@@ -10,8 +10,9 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
-from conformance.lab import controls
+from conformance.lab import controls, engine
 from conformance.lab.addresses import GATEWAY_IPV4, MARKER_PORT, plain
+from conformance.lab.engine_api import EngineApi
 from conformance.lab.errors import LabError
 from conformance.lab.journal import MARKER, Mark, Sighting
 from conformance.lab.locks import Room, Turn
@@ -50,6 +51,7 @@ class Lab:
     def __init__(self, folder: Path, facts: Facts, worker: str) -> None:
         self._worker = worker
         self._facts = facts
+        self.folder = folder
         self._guard = threading.Lock()
         self._asked = 0
         self._room = Room(*(folder / name for name in LOCK_NAMES))
@@ -85,7 +87,8 @@ class Lab:
                 "start it through run_in_lab"
             )
         facts = Facts.read(Path(folder))
-        verify_seal(facts, own_devices=own_devices)
+        engines = engine.DEVICES if engine.SOCKET.exists() else ()
+        verify_seal(facts, own_devices=(*own_devices, *engines))
         return cls(Path(folder), facts, worker)
 
     def close(self) -> None:
@@ -113,6 +116,30 @@ class Lab:
     def missing(self) -> Mapping[str, str]:
         """What this lab cannot show, each with the reason and the remedy."""
         return self._facts.missing
+
+    def start_engine(self) -> str:
+        """Give the address of the lab's container engine, which starts at the first call.
+
+        Raises:
+            LabUnavailable: there is none; the message says what to do.
+        """
+        return engine.request(self._facts)
+
+    def engine(self) -> EngineApi:
+        """Give the lab's container engine, for what it knows of the subject's containers.
+
+        Raises:
+            LabUnavailable: there is none.
+        """
+        return EngineApi(self.start_engine().removeprefix("unix://"))
+
+    def require_image(self, name: str) -> None:
+        """Check that the lab's container engine has an image: no registry is in reach.
+
+        Raises:
+            LabUnavailable: it has not; the message names those that there are.
+        """
+        engine.require_image(self.engine(), self._facts, name)
 
     def site(
         self,
@@ -153,7 +180,6 @@ class Lab:
             for wanted, what in ((addresses, "private"), (dns, "dns"), (name, "names")):
                 if wanted is not None:
                     raise NotRun(self.missing[what])
-            name = "localhost"
         try:
             given = [plain(address) for address in addresses or ()]
         except ValueError as cause:
@@ -164,13 +190,18 @@ class Lab:
             nonce=nonce,
             family=family,
             on_host=False,
-            name=name or f"{nonce}.{self._worker}.site.test",
+            name=self._name(name, nonce),
             given=given,
             certificate=certificate,
             behaviour=behaviour,
             redirect=(302, redirect) if isinstance(redirect, str) else redirect,
             names=names.to_wire() if names else None,
         )
+
+    def _name(self, name: str | None, nonce: str) -> str | None:
+        if self.mode == "loopback":
+            return self._facts.place or None
+        return name or f"{nonce}.{self._worker}.site.test"
 
     def loopback_site(self, family: Literal[4, 6] = 4) -> Site:
         """Give a service of the subject's own host, on its loopback address.

@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, NoReturn
 
 from conformance.lab import addresses, kernel
 from conformance.lab.devices import SCRATCH, mount_devices, mount_scratch
+from conformance.lab.engine import CONTROL_SOCKET, Offer
+from conformance.lab.engine_keeper import start_keeper
+from conformance.lab.engine_place import images_folder
 from conformance.lab.environment import inside
 from conformance.lab.errors import LabUnavailable
 from conformance.lab.files import bind_bundle, bind_configuration, mask_sockets
@@ -25,12 +28,17 @@ from conformance.lab.servers.start import ServerProcess, start_servers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
 _LAB_FOLDER = SCRATCH / "lab"
 
 
 def run_init(
-    plan: Plan, lifeline: int, host: Mapping[str, str], sockets: Sequence[str]
+    plan: Plan,
+    lifeline: int,
+    host: Mapping[str, str],
+    sockets: Sequence[str],
+    offered: Offer | str,
 ) -> NoReturn:
     """Build the lab, run the command, and end with its exit code.
 
@@ -39,9 +47,11 @@ def run_init(
         lifeline: read end of a pipe that the launcher holds open while it lives.
         host: ids of the caller's namespaces.
         sockets: paths of the host's unix sockets.
+        offered: the container engine that there may be, or why there is none.
 
     Raises:
         OSError: the kernel refused a step.
+        LabError: the keeper of the engine ended.
         LabUnavailable: a step did not come to its end.
         SealBroken: the lab has a way out.
     """
@@ -53,12 +63,13 @@ def run_init(
     kernel.raise_loopback()
     kernel.leave_session_keyring()
     seal = FileSeal(plan)
+    handle = -1 if isinstance(offered, str) else _opened(offered.ancestor)
     seal.protect()
     kernel.set_read_only("/proc", on=False)
     mount_devices()
     mount_scratch()
     _LAB_FOLDER.mkdir(mode=0o700)
-    others = (*plan.pass_fds, *seal.handles, lifeline, plan.status)
+    others = (*plan.pass_fds, *seal.handles, handle, lifeline, plan.status)
     servers = start_servers("sealed", _LAB_FOLDER, close=others)
     _build_network(servers)
     _seal_files(plan, seal, sockets)
@@ -66,19 +77,31 @@ def run_init(
     bundle = _LAB_FOLDER / BUNDLE_NAME
     bind_bundle(bundle)
     os.chdir(plan.cwd)  # the old handle points below the overlay
+    environ = inside(plan.environ, scratch=SCRATCH, lab=_LAB_FOLDER, bundle=bundle)
+    keeper = 0
+    if not isinstance(offered, str):
+        ours = (*plan.pass_fds, lifeline, plan.status)
+        keeper = start_keeper(offered, handle, environ, ours)
     facts = Facts(
         mode="sealed",
         namespaces=namespace_ids(),
         host_namespaces=host,
         proxies=proxies,
         hidden=tuple(seal.hidden),
+        engine=str(CONTROL_SOCKET) if keeper else "",
+        engine_missing=offered if isinstance(offered, str) else "",
+        engine_keeper=keeper,
+        engine_images=str(images_folder(plan.environ)),
     )
     facts.write(_LAB_FOLDER)
-    environ = inside(plan.environ, scratch=SCRATCH, lab=_LAB_FOLDER, bundle=bundle)
     kernel.drop_capabilities(kernel.MACHINE_CAPABILITIES if os.geteuid() == 0 else None)
     verify_seal(facts)
     os.write(plan.status, b"ready\n")
     os._exit(_run_command(plan, environ, servers))
+
+
+def _opened(folder: Path) -> int:
+    return os.open(folder, os.O_PATH | os.O_DIRECTORY)
 
 
 def _build_network(servers: ServerProcess) -> None:

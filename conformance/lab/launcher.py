@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from conformance.lab import kernel, loopback
+from conformance.lab import engine, kernel, loopback
 from conformance.lab.errors import LabError, LabUnavailable
 from conformance.lab.files import unix_sockets
 from conformance.lab.inside import run_init
@@ -55,6 +55,9 @@ def _run_sealed(plan: Plan) -> int:
     host = namespace_ids()
     sockets = unix_sockets()
     _check_owner_of(plan)
+    offered = engine.offer(plan)
+    if not isinstance(offered, str):
+        engine.clear_stale_cgroups(offered)
     try:
         _enter_namespaces()
     except OSError as refused:
@@ -67,7 +70,7 @@ def _run_sealed(plan: Plan) -> int:
     if init == 0:
         os.close(held)
         try:
-            run_init(plan, lifeline, host, sockets)
+            run_init(plan, lifeline, host, sockets, offered)
         except OSError as refused:
             reason = _explained("set-up", refused)
         except LabError as failure:
@@ -77,6 +80,8 @@ def _run_sealed(plan: Plan) -> int:
     leave_group(os.getpgid(plan.caller))
     close_all((lifeline, plan.status, *plan.pass_fds))
     _, status = os.waitpid(init, 0)
+    if not isinstance(offered, str):
+        engine.clear_cgroups(offered)
     return exit_code_of(status)
 
 

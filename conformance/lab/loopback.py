@@ -5,6 +5,7 @@ For machines where a seal cannot be had. What it cannot show is named in its fac
 
 from __future__ import annotations
 
+import fcntl
 import os
 import select
 import shutil
@@ -16,8 +17,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conformance.lab import kernel
+from conformance.lab.engine import own_engine
 from conformance.lab.environment import inside
-from conformance.lab.plan import BUNDLE_NAME, LAB_VARIABLE, Facts, Plan
+from conformance.lab.plan import (
+    BUNDLE_NAME,
+    CANARY_NAME,
+    LAB_VARIABLE,
+    LOCK_NAME,
+    Facts,
+    Plan,
+)
 from conformance.lab.processes import close_all, exec_command, exit_code_of, fork, leave_group
 from conformance.lab.servers.start import start_servers
 
@@ -27,6 +36,10 @@ if TYPE_CHECKING:
 _WATCH_SECONDS = 0.5
 _SWEEPS = 20
 _REMEDY = "use --lab=sealed on Linux, as root or with unprivileged user namespaces"
+_NO_ENGINE = (
+    "none answers at DOCKER_HOST or /var/run/docker.sock on this machine; start one, or let the "
+    "lab start its own"
+)
 
 MISSING = {
     "names": f"a loopback lab has no host names but localhost; {_REMEDY}",
@@ -58,7 +71,10 @@ def run(plan: Plan) -> int:
 
 def _run_in(plan: Plan, scratch: Path, wake: int) -> int:
     lab = scratch / "lab"
-    lab.mkdir()
+    canary = lab / CANARY_NAME
+    canary.mkdir(parents=True)
+    held = (canary / LOCK_NAME).open("w")  # while this process lives, and no other has it
+    fcntl.lockf(held, fcntl.LOCK_EX)
     launcher = os.getpid()
     servers = start_servers(
         "loopback",
@@ -67,7 +83,15 @@ def _run_in(plan: Plan, scratch: Path, wake: int) -> int:
         prepare=lambda: _clear_up_after(launcher, scratch),
     )
     proxies = servers.await_ready()
-    Facts(mode="loopback", proxies=proxies, missing=MISSING).write(lab)
+    own = own_engine(plan.environ)
+    facts = Facts(
+        mode="loopback",
+        proxies=proxies,
+        missing=MISSING,
+        engine_missing=f"{_NO_ENGINE}; {_REMEDY}",
+        own_engine=own,
+    )
+    facts.write(lab)
     environ = inside(plan.environ, scratch=scratch, lab=lab, bundle=lab / BUNDLE_NAME)
     os.write(plan.status, b"ready\n")
 

@@ -20,6 +20,8 @@ CONTROL_NAME = "control.sock"
 BUNDLE_NAME = "ca.pem"
 JOURNAL_NAME = "journal.jsonl"
 LOCK_NAMES = ("gate.lock", "room.lock")
+CANARY_NAME = "canary"
+LOCK_NAME = "launcher.lock"
 ADDRESSES_LOCK_NAME = "addresses.lock"
 
 
@@ -73,6 +75,12 @@ class Facts:
         proxies: URL of each forward proxy, by kind.
         missing: what this lab cannot show, each with the reason and the remedy.
         hidden: folders that could not be put under an overlay and are not visible.
+        engine: socket at which the lab's container engine is asked for; empty where none is.
+        engine_missing: why there is none, and what to do.
+        engine_keeper: process that all of the engine's descend from.
+        own_engine: address of the person's own engine, where the lab offers to use that.
+        place: name of all sites in a lab without names; empty where each has its address.
+        engine_images: folder of the machine that the engine loads images from.
     """
 
     mode: Mode
@@ -81,6 +89,12 @@ class Facts:
     proxies: Mapping[str, str] = field(default_factory=dict)
     missing: Mapping[str, str] = field(default_factory=dict)
     hidden: tuple[str, ...] = ()
+    engine: str = ""
+    engine_missing: str = ""
+    engine_keeper: int = 0
+    engine_images: str = ""
+    own_engine: str = ""
+    place: str = "localhost"
 
     def write(self, folder: Path) -> None:
         """Put the facts into the lab's folder."""

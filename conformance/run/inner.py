@@ -50,7 +50,7 @@ def configure(config: pytest.Config) -> None:
     load_profile(plan.profile, plan.seed, Path(plan.folder))
     laboratory = Laboratory(plan.lab)
     try:
-        targets = {name: Target(name, load(name), plan.options) for name in plan.sandboxes}
+        targets = _targets(plan, laboratory)
     except TargetError as error:
         raise pytest.UsageError(str(error)) from None
     for target in targets.values():
@@ -70,6 +70,24 @@ def _plan(path: str) -> Plan:
         raise pytest.UsageError(
             "--conformance-run is for the suite's own use; pass --sandbox=NAME instead"
         ) from None
+
+
+def _targets(plan: Plan, laboratory: Laboratory) -> dict[str, Target]:
+    """Load and build the subjects, with a container engine at hand for those that need one."""
+    targets = {}
+    for name in plan.sandboxes:
+        cls = load(name)
+        try:
+            if cls.needs_container_engine:
+                laboratory.start_engine()
+            target = targets[name] = Target(name, cls, plan.options)
+            image = getattr(target.build(), "image", None) if cls.needs_container_engine else None
+            if isinstance(image, str):
+                laboratory.use_image(image)
+        except HarnessError as error:
+            fact = f"--sandbox={name}: needs a container engine: {error.reason}"
+            raise TargetError(fact) from error
+    return targets
 
 
 class Inner:

@@ -47,7 +47,7 @@ class Laboratory:
             try:
                 from conformance.lab.client import Lab
 
-                self._lab = Lab.connect(os.environ.get("PYTEST_XDIST_WORKER", "main"))
+                self._lab = Lab.connect(_worker())
             except HarnessError as error:
                 self._broken = error
                 raise
@@ -62,6 +62,32 @@ class Laboratory:
             return Surroundings()
         lab = self.connect()
         return Surroundings(ca_bundle=lab.ca_bundle, loopback=lab.mode == "loopback")
+
+    def start_engine(self) -> None:
+        """Have the lab's container engine ready at `DOCKER_HOST`; without a lab it is the user's.
+
+        Raises:
+            LabUnavailable: There is none.
+            HarnessError: The lab does not answer, or is not sealed as it must be.
+        """
+        if not self.off:
+            os.environ["DOCKER_HOST"] = self.connect().start_engine()
+
+    def use_image(self, name: str) -> None:
+        """Have what containers of an image are judged by, which is to be on the engine.
+
+        Raises:
+            LabUnavailable: The image or the witnesses cannot be had.
+            HarnessError: The engine does not answer.
+        """
+        if self.off:
+            return
+        lab = self.connect()
+        lab.require_image(name)
+        if lab.mode == "loopback":
+            from conformance.lab.canaries import with_canaries
+
+            self._lab = with_canaries(lab, _worker(), name)
 
     def shared(self) -> AbstractContextManager[Any]:
         """Hold the lab against checks that need it for themselves."""
@@ -78,3 +104,7 @@ class Laboratory:
             return {"mode": "off", "missing": {}}
         lab = self.connect()
         return {"mode": lab.mode, "missing": dict(lab.missing)}
+
+
+def _worker() -> str:
+    return os.environ.get("PYTEST_XDIST_WORKER", "main")

@@ -50,6 +50,9 @@ def require(target: Target, needs: Needs) -> None:
         elif name == "option":
             if not target.has_option(str(wanted)):
                 raise NotApplicable(f"{target.cls.__name__} has no option {wanted}")
+        elif name == "engine":
+            if target.cls.needs_container_engine is not wanted:
+                raise NotApplicable(f"{target.cls.__name__} runs on no container engine")
         elif name in _FACTS:
             _require_fact(target, name, wanted)
         else:

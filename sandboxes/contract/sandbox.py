@@ -58,6 +58,8 @@ class Sandbox(metaclass=_Frozen):
         supports_resume: `RunningSandbox.detach` and `OpenRequest.resume` work.
         opens: Whether there is a sandbox to open at all; False only for one that runs
             nothing.
+        needs_container_engine: It runs on Docker, at `DOCKER_HOST`: a conformance run has
+            an engine of its own ready before the first instance is built.
         network_type: The value type that `network` takes.
         egress_policy_type: The value type that `egress` takes, in a constructor that has it.
         optional_packages: Packages without which the constructor raises `MissingExtra`, by
@@ -88,6 +90,7 @@ class Sandbox(metaclass=_Frozen):
     blocks_private_addresses: bool = False
     supports_resume: bool = False
     opens: ClassVar[bool] = True
+    needs_container_engine: ClassVar[bool] = False
     network_type: ClassVar[type[Network]] = Network
     egress_policy_type: ClassVar[type[EgressPolicy]] = EgressPolicy
     optional_packages: ClassVar[Mapping[str, str]] = MappingProxyType({})

@@ -11,16 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sandboxes import BashkitSandbox, DangerousLocalSandbox
+from sandboxes import BashkitSandbox, DangerousLocalSandbox, LocalDockerSandbox
 from sandboxes.contract import OpenRequest, Sandbox
+from tests.sandboxes import docker_help
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
+
+    import docker
 
     Timed = Callable[[Callable[[], Awaitable[str]]], None]
 
 COMMAND = "echo done"
 ROUNDS = 200
+IMAGE = "sandbox-tests/busybox:plain"
 
 
 @pytest.fixture
@@ -101,4 +105,43 @@ def test_the_library_without_a_sandbox(timed: Timed) -> None:
 @pytest.mark.benchmark(group="bashkit")
 def test_bashkit(timed: Timed, loop: asyncio.AbstractEventLoop) -> None:
     with opened(BashkitSandbox(), loop) as call:
+        timed(call)
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[docker.DockerClient]:
+    with contextlib.ExitStack() as stack:
+        try:
+            address = stack.enter_context(docker_help.engine())
+            client = stack.enter_context(docker_help.client(address))
+            docker_help.make_image(client, "plain")
+        except docker_help.NoEngine as reason:
+            pytest.skip(str(reason))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("DOCKER_HOST", address)
+            yield client
+
+
+@pytest.fixture
+def container(engine: docker.DockerClient) -> Iterator[Any]:
+    made = engine.containers.run(
+        IMAGE, ["sleep", "infinity"], detach=True, init=True, network_mode="none"
+    )
+    yield made
+    made.remove(force=True)
+
+
+@pytest.mark.benchmark(group="docker")
+def test_an_exec_without_a_sandbox(timed: Timed, container: Any) -> None:
+    async def bare() -> str:
+        output: bytes = container.exec_run(["sh", "-c", COMMAND], demux=True).output[0]
+        return output.decode()
+
+    timed(bare)
+
+
+@pytest.mark.benchmark(group="docker")
+def test_docker(timed: Timed, loop: asyncio.AbstractEventLoop, engine: docker.DockerClient) -> None:
+    del engine
+    with opened(LocalDockerSandbox(image=IMAGE, shell="sh"), loop) as call:
         timed(call)

@@ -121,9 +121,9 @@ class Control:
             found, ports = self._places.open(0 if given else family)
         addresses = tuple(given) or found
         site: DefinedSite = self._registry.add(
-            own_name=not on_host and name != "localhost",
+            own_name=not on_host and name not in (None, "localhost"),
             worker=worker,
-            name="localhost" if on_host or name is None else name,
+            name="localhost" if on_host else name or addresses[0],
             addresses=addresses,
             ports=ports,
             redirect=(redirect[0], redirect[1]) if redirect else None,

@@ -13,7 +13,7 @@ from conformance.lab import addresses
 from conformance.lab.journal import NONCE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 # An address, or for the host's own `lo`, which others use too, an address and a port.
 Place = tuple[str, int]
@@ -84,11 +84,15 @@ class DefinedSite:
 
 
 class Registry:
-    """All sites of a run."""
+    """All sites of a run.
 
-    def __init__(self) -> None:
+    Args:
+        pools: where fresh addresses come from, by family.
+    """
+
+    def __init__(self, pools: Mapping[int, Iterator[str]] | None = None) -> None:
         self._key = secrets.token_bytes(32)
-        self._pools = {4: addresses.fresh_ipv4(), 6: addresses.fresh_ipv6()}
+        self._pools = pools or {4: addresses.fresh_ipv4(), 6: addresses.fresh_ipv6()}
         self._by_nonce: dict[str, DefinedSite] = {}
         self._by_name: dict[str, DefinedSite] = {}
         self._by_place: dict[Place, DefinedSite] = {}

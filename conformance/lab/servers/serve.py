@@ -25,7 +25,7 @@ from conformance.lab.servers.streams import Streams
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from conformance.lab.plan import Mode
@@ -62,6 +62,22 @@ def serve(
     asyncio.run(_Servers(mode, folder).run(line, host, packets))
 
 
+def serve_canary(folder: Path, line: Line, address: str, pool: Iterator[str]) -> None:
+    """Serve for ever in a container, on every address that its network namespace takes.
+
+    Args:
+        folder: the canary's folder.
+        line: the conversation with who started it.
+        address: the container's own address.
+        pool: addresses for sites, all of them the container's.
+    """
+    _raise_file_limit()
+    tempfile.tempdir = str(folder)
+    # There is no IPv6 on an engine's default network.
+    registry = Registry({4: pool, 6: pool})
+    asyncio.run(_Servers("loopback", folder, registry).run_canary(line, address))
+
+
 def _raise_file_limit() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _FILES if hard == resource.RLIM_INFINITY else min(_FILES, hard)
@@ -70,12 +86,12 @@ def _raise_file_limit() -> None:
 
 
 class _Servers:
-    def __init__(self, mode: Mode, folder: Path) -> None:
+    def __init__(self, mode: Mode, folder: Path, registry: Registry | None = None) -> None:
         self._mode = mode
         self._folder = folder
         self._authorities = Authorities()
         self._authorities.write_bundle(folder / BUNDLE_NAME)
-        self._registry = Registry()
+        self._registry = registry or Registry()
         self._journal = Journal(self._registry, folder / JOURNAL_NAME)
         self._resolver = Resolver(self._registry, self._journal)
         self._datagrams: dict[int, DatagramServer] = {}
@@ -103,6 +119,21 @@ class _Servers:
             sniffers = []
             proxies = self._serve_proxies()
             places = LoopbackPlaces(self._streams, self._add_datagrams)
+        await self._answer(line, proxies, places, sniffers)
+
+    async def run_canary(self, line: Line, address: str) -> None:
+        self._serve_everywhere()
+        ports = (addresses.HONEST_PROXY_PORT, addresses.YES_PROXY_PORT)
+        places = SealedPlaces(self._registry)
+        await self._answer(line, self._proxies(address, *ports), places, [])
+
+    async def _answer(
+        self,
+        line: Line,
+        proxies: Mapping[str, str],
+        places: SealedPlaces | LoopbackPlaces,
+        sniffers: list[Sniffer],
+    ) -> None:
         control = Control(
             self._journal,
             self._registry,
@@ -148,8 +179,7 @@ class _Servers:
         # Its loopback is not the subject's: what came there would look like the subject's own.
         if self._mode == "sealed":
             return not addresses.is_loopback(address)
-        is_ours = self._registry.serving(address, port) is not None
-        return is_ours and addresses.is_loopback(address)
+        return self._registry.serving(address, port) is not None
 
     def _sniff(self, packets: list[socket.socket], devices: tuple[str, str]) -> list[Sniffer]:
         loop = asyncio.get_running_loop()

@@ -1,0 +1,332 @@
+"""One container with its workspace: made, used and removed, by blocking calls."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import tarfile
+import time
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from docker.types import Mount
+
+from sandboxes.contract import SandboxError, SandboxStartError
+from sandboxes.docker_engine import CONFLICT, GONE, Attached, Engine, EngineError
+from sandboxes.docker_owner import SESSION_LABEL, Owner
+from sandboxes.docker_programs import ask
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable, Mapping, Sequence
+
+WORKSPACE = "/workspace"
+INIT = "/sbin/docker-init"
+"""Where the engine puts its init into a container, which adopts orphans when told to."""
+
+CA_FILE = "/etc/sandbox-ca.pem"
+CA_VARIABLES = (
+    "SSL_CERT_FILE",
+    "CURL_CA_BUNDLE",
+    "GIT_SSL_CAINFO",
+    "NODE_EXTRA_CA_CERTS",
+    "PIP_CERT",
+    "REQUESTS_CA_BUNDLE",
+)
+
+_ROOT = "0:0"
+_PREPARE_SECONDS = 60.0
+_REMOVE_SECONDS = 30.0
+_AGAIN_SECONDS = 0.1
+_SHOWN = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a container is to be.
+
+    Attributes:
+        sandbox: What errors call the sandbox.
+        session_id: The session it is for.
+        image: What it is made of.
+        shell: The shell of its commands.
+        network_mode: The engine's name of its network.
+        name_servers: Who answers for names; the engine's choice if empty.
+        no_names: Whether the engine's public servers are to answer for none.
+        ca_bundle: Certificates to trust beside the image's own.
+        labels: Further labels.
+    """
+
+    sandbox: str
+    session_id: str
+    image: str
+    shell: str
+    network_mode: str
+    name_servers: tuple[str, ...] = ()
+    no_names: bool = False
+    ca_bundle: Path | None = None
+    labels: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+
+class Container:
+    """A container and the volume of its workspace.
+
+    Attributes:
+        name: The container's and the volume's; nobody else has it.
+        user: As whom commands run.
+    """
+
+    def __init__(self, engine: Engine, plan: Plan) -> None:
+        self._engine = engine
+        self._plan = plan
+        self.name = f"sandbox-{uuid.uuid4().hex}"
+        self.user = ""
+        self._removed = False
+
+    def made(self, given_up: threading.Event) -> Container:
+        """Make it, ready for commands; what fails leaves nothing.
+
+        Args:
+            given_up: Set where nobody waits for it any more.
+
+        Raises:
+            SandboxStartError: It could not be made.
+        """
+        certificates = self._certificates()
+        image = self._engine.image(self._plan.image, given_up)
+        self.user = str((image.get("Config") or {}).get("User") or "")
+        try:
+            self._create(bool(certificates))
+            if certificates:
+                self._put(CA_FILE, certificates)
+            self._engine.call("start the container", lambda: self._engine.api.start(self.name))
+            self._prepare()
+        except BaseException as error:
+            with contextlib.suppress(SandboxError):
+                self.remove()
+            if isinstance(error, SandboxStartError) or not isinstance(error, SandboxError):
+                raise
+            raise SandboxStartError(
+                f"{self._plan.sandbox}: nothing can run in the image {self._plan.image}, which "
+                f"needs sh, sleep and setsid: {error}"
+            ) from error
+        return self
+
+    def _certificates(self) -> bytes:
+        if self._plan.ca_bundle is None:
+            return b""
+        try:
+            return self._plan.ca_bundle.read_bytes()
+        except OSError as error:
+            raise SandboxStartError(
+                f"{self._plan.sandbox}: ca_bundle {self._plan.ca_bundle} cannot be read "
+                f"({error.strerror}); name a file of certificates"
+            ) from error
+
+    def _create(self, trusting: bool) -> None:
+        api, labels = self._engine.api, self.labels()
+        self._engine.call("make a volume", lambda: api.create_volume(self.name, labels=labels))
+        self._engine.call(
+            "make the container",
+            lambda: api.create_container(
+                self._plan.image,
+                # Commands run as the image's user, and cannot end what keeps the container.
+                user=_ROOT,
+                entrypoint=["sleep"],
+                command=["infinity"],
+                working_dir=WORKSPACE,
+                name=self.name,
+                labels=labels,
+                environment=dict.fromkeys(CA_VARIABLES, CA_FILE) if trusting else {},
+                healthcheck={"test": ["NONE"]},
+                host_config=api.create_host_config(**self.host_options()),
+            ),
+        )
+
+    def labels(self) -> dict[str, str]:
+        """What both are found by."""
+        return {
+            SESSION_LABEL: self._plan.session_id,
+            **Owner.here().labels(),
+            **self._plan.labels,
+        }
+
+    def host_options(self) -> dict[str, Any]:
+        """How the container stands to the machine: its network and what is mounted."""
+        return {
+            "init": True,
+            "network_mode": self._plan.network_mode,
+            "dns": [*self._plan.name_servers],
+            "mounts": [Mount(WORKSPACE, self.name, type="volume")],
+        }
+
+    def _put(self, path: str, data: bytes) -> None:
+        place = Path(path)
+        archive = io.BytesIO()
+        with tarfile.open(fileobj=archive, mode="w") as tar:
+            entry = tarfile.TarInfo(place.name)
+            entry.size, entry.mode = len(data), 0o644
+            tar.addfile(entry, io.BytesIO(data))
+        self._engine.call(
+            "put a file into the container",
+            lambda: self._engine.api.put_archive(self.name, str(place.parent), archive.getvalue()),
+        )
+
+    def _prepare(self) -> None:
+        names = "no-names" if self._plan.no_names else ""
+        answer = ask(
+            self,
+            "prepare",
+            [self.user, WORKSPACE, self._plan.shell, names],
+            user=_ROOT,
+            folder="/",
+            seconds=_PREPARE_SECONDS,
+        )
+        if answer.word:
+            raise SandboxStartError(
+                f"{self._plan.sandbox}: the image {self._plan.image} has {answer.word}; "
+                "add it to the image, or pass image= another one"
+            )
+
+    def attach(
+        self,
+        arguments: Sequence[str],
+        *,
+        user: str,
+        folder: str,
+        environ: Mapping[str, str] | None = None,
+    ) -> Attached:
+        """Start a program in it; see `Engine.attach`.
+
+        Raises:
+            SandboxError: The container is gone, or the engine is.
+        """
+        try:
+            return self._engine.attach(
+                self.name, arguments, user=user, folder=folder, environ=environ
+            )
+        except EngineError as error:
+            if error.status in (GONE, CONFLICT):
+                raise self.broken("run anything", error.fact.encode()) from error
+            raise
+
+    def as_root(self, name: str, arguments: Sequence[str], seconds: float) -> str:
+        """Run a program of ours as root, and give the word that it ends with."""
+        return ask(self, name, arguments, user=_ROOT, folder="/", seconds=seconds).word
+
+    def broken(self, action: str, said: bytes) -> SandboxError:
+        """The error for what did not come to its end: most of all, the container's own end."""
+        text = " ".join(said.decode(errors="replace").split())[-_SHOWN:]
+        try:
+            state = self._state()
+        except EngineError as error:
+            fact = error.fact
+        else:
+            ended = f"it ended with exit code {state['ExitCode']}"
+            fact = (text or "it was killed") if state["Running"] else ended
+        return SandboxError(
+            f"the sandbox's container cannot {action} ({fact}); start another session"
+        )
+
+    def is_running(self) -> bool:
+        """Whether it has not ended."""
+        with contextlib.suppress(EngineError):
+            return bool(self._state()["Running"])
+        return False
+
+    def _state(self) -> Mapping[str, Any]:
+        api = self._engine.api
+        seen = self._engine.call("look at it", lambda: api.inspect_container(self.name))
+        state: Mapping[str, Any] = seen["State"]
+        return state
+
+    def inventory(self) -> list[str]:
+        """Name what there is of both."""
+        if self._removed:  # and the engine is not asked any more
+            return []
+        api = self._engine.api
+        return [
+            *(
+                [f"container {self.name}"]
+                if self._engine.is_there(lambda: api.inspect_container(self.name))
+                else []
+            ),
+            *(
+                [f"volume {self.name}"]
+                if self._engine.is_there(lambda: api.inspect_volume(self.name))
+                else []
+            ),
+        ]
+
+    def remove(self) -> None:
+        """Remove both, whatever runs in them; once is enough, twice is harmless.
+
+        Raises:
+            SandboxError: The engine did not do it in time.
+        """
+        engine, api = self._engine, self._engine.api
+        deadline = time.monotonic() + _REMOVE_SECONDS
+        try:
+            # Its anonymous volumes are those that the image declares.
+            gone(engine, lambda: api.remove_container(self.name, force=True, v=True), deadline)
+            gone(engine, lambda: api.remove_volume(self.name, force=True), deadline)
+        except EngineError as error:
+            raise SandboxError(
+                f"{self._plan.sandbox}: the container and volume {self.name} could not be "
+                f"removed ({error.fact}); docker rm -f -v {self.name}; "
+                f"docker volume rm {self.name}"
+            ) from error
+        self._removed = True
+
+
+def gone(engine: Engine, remove: Callable[[], object], deadline: float) -> None:
+    """Call what removes something until it is gone.
+
+    Raises:
+        EngineError: It is not gone in time, or the engine says that it will not be.
+    """
+    while True:
+        try:
+            engine.call("remove it", remove)
+        except EngineError as error:
+            if error.status == GONE:
+                return
+            if error.status != CONFLICT or time.monotonic() > deadline:
+                raise
+        else:
+            return
+        time.sleep(_AGAIN_SECONDS)
+
+
+def remove_leftovers(engine: Engine) -> None:
+    """Remove what processes of this machine left behind that were killed.
+
+    Raises:
+        EngineError: The engine did not do it.
+    """
+    api, chosen = engine.api, {"label": SESSION_LABEL}
+    deadline = time.monotonic() + _REMOVE_SECONDS
+    found = engine.call("list containers", lambda: api.containers(all=True, filters=chosen))
+    for entry in found:
+        if _is_left(entry["Labels"]):
+            gone(
+                engine,
+                lambda name=entry["Id"]: api.remove_container(name, force=True, v=True),  # type: ignore[misc]
+                deadline,
+            )
+    volumes = engine.call("list volumes", lambda: api.volumes(filters=chosen))["Volumes"]
+    for entry in volumes or ():
+        if _is_left(entry["Labels"]):
+            gone(
+                engine,
+                lambda name=entry["Name"]: api.remove_volume(name, force=True),  # type: ignore[misc]
+                deadline,
+            )
+
+
+def _is_left(labels: Mapping[str, str] | None) -> bool:
+    owner = Owner.of(labels)
+    return owner is not None and owner.is_gone()

@@ -1,0 +1,196 @@
+"""What needs no engine: building one, and engines that are not there or behave badly."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import socket
+import subprocess
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import sandboxes as agents
+from conformance.lab.census import Census
+from sandboxes import OpenRequest, SandboxStartError, docker_engine
+from sandboxes.contract import HeaderBinding, MissingExtra, Network, RefusedConfiguration
+from sandboxes.docker_sandbox import LocalDockerSandbox
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+REQUEST = OpenRequest(session_id="s")
+PATIENCE = 20.0
+
+
+def test_it_declares_what_it_is() -> None:
+    box = agents.LocalDockerSandbox()
+    assert (box.network, box.access, box.shell) == (Network.none(), "full", "bash")
+    assert box.image == "python:3.12-bookworm"
+    assert box.supported_network == {"none", "all"}
+    assert (box.has_processes, box.isolated, box.blocks_private_addresses) == (True, True, False)
+    assert box.default_exec_timeout_seconds == 600
+    parameters = inspect.signature(LocalDockerSandbox.__init__).parameters.values()
+    assert {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY} == {
+        **dict.fromkeys(("image", "supports_background_processes", "shell", "setup_script")),
+        **dict.fromkeys(("default_exec_timeout_seconds", "setup_script_timeout_seconds")),
+        **dict.fromkeys(("network", "access")),
+        "hooks": (),
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "has_them"),
+    [
+        ({}, True),
+        ({"image": "busybox"}, False),
+        ({"image": "busybox", "supports_background_processes": True}, True),
+        ({"supports_background_processes": False}, False),
+    ],
+)
+def test_a_custom_image_has_background_processes_only_if_it_is_said(
+    options: dict[str, Any], has_them: bool
+) -> None:
+    assert LocalDockerSandbox(**options).supports_background_processes is has_them
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("network", Network.allow(hosts=("example.test",))),
+        ("image", ""),
+        ("image", "--privileged"),
+        ("image", "an image"),
+        ("image", 3),
+        ("supports_background_processes", "yes"),
+        ("shell", "zsh"),
+        ("setup_script", " "),
+        ("setup_script", "a\0b"),
+        ("setup_script_timeout_seconds", 0),
+        ("default_exec_timeout_seconds", -1),
+        ("default_exec_timeout_seconds", True),
+    ],
+)
+def test_what_it_cannot_enforce_or_use_is_refused_by_name(option: str, value: Any) -> None:
+    with pytest.raises(RefusedConfiguration, match=f"^LocalDockerSandbox.*{option}"):
+        LocalDockerSandbox(**{option: value})
+
+
+def test_there_is_no_place_for_header_bindings() -> None:
+    binding = HeaderBinding(host="example.test", header="X-Key", secret_name="key")
+    with pytest.raises(TypeError, match="header_bindings"):
+        LocalDockerSandbox(network=Network.all(), header_bindings=(binding,))  # type: ignore[call-arg]
+
+
+def test_without_the_package_it_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "docker", None)
+    with pytest.raises(MissingExtra, match=r"sandbox-conformance\[docker\]"):
+        LocalDockerSandbox()
+
+
+def test_naming_it_imports_no_client() -> None:
+    program = (
+        "import sys, sandboxes; sandboxes.LocalDockerSandbox; sys.exit('docker' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+# --- engines that are none
+
+
+def opened() -> None:
+    """Open and close a sandbox, and see that this process is as it was before."""
+    before = Census.take(folders=())
+
+    async def run() -> None:
+        async with asyncio.timeout(30), LocalDockerSandbox().open(REQUEST):
+            pass
+
+    try:
+        asyncio.run(run())
+    finally:
+        deadline = time.monotonic() + PATIENCE
+        while left := Census.take(folders=()).left_since(before, ("file", "thread")):
+            assert time.monotonic() < deadline, left
+            time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def server(path: Path, answer: bytes | None) -> Iterator[None]:
+    """Answer every request so, or never."""
+    listening = socket.socket(socket.AF_UNIX)
+    listening.bind(str(path))
+    listening.listen()
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = listening.accept()
+                with connection, contextlib.suppress(OSError):
+                    while connection.recv(65_536):
+                        if answer is not None:
+                            connection.sendall(answer)
+                            break
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        yield
+    finally:
+        listening.shutdown(socket.SHUT_RDWR)
+        thread.join()
+        listening.close()
+
+
+def http(status: str, body: str) -> bytes:
+    head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nConnection: close\r\n"
+    return f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode()
+
+
+@pytest.mark.parametrize(
+    ("answer", "fact"),
+    [
+        (None, "timed out"),
+        (b"no HTTP at all\r\n\r\n", "no HTTP"),
+        (http("500 Internal Server Error", '{"message": "the disk is full"}'), "the disk is full"),
+        (http("403 Forbidden", '{"message": "not for you"}'), "not for you"),
+        (http("200 OK", '{"ApiVersion": "1.5"}'), "no longer supported"),
+        (http("200 OK", "nonsense"), ""),
+    ],
+    ids=["hangs", "no HTTP", "broken", "refuses", "ancient", "no JSON"],
+)
+def test_an_engine_that_behaves_badly_is_told_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: bytes | None, fact: str
+) -> None:
+    monkeypatch.setattr(docker_engine, "CALL_SECONDS", 0.3)
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/socket")
+    with server(tmp_path / "socket", answer), pytest.raises(SandboxStartError) as raised:
+        opened()
+    text = str(raised.value)
+    assert f"unix://{tmp_path}/socket" in text
+    assert "set DOCKER_HOST" in text
+    assert fact in text
+    assert "\n" not in text
+
+
+@pytest.mark.parametrize(
+    ("address", "fact"),
+    [
+        ("unix:///nonexistent/docker.sock", "No such file"),
+        ("tcp://127.0.0.1:1", "refused"),
+        ("nonsense", "nonsense"),
+        ("tcp://user:secret@127.0.0.1:1", "Invalid bind address"),
+    ],
+)
+def test_an_engine_that_is_not_there_is_told_with_its_address(
+    monkeypatch: pytest.MonkeyPatch, address: str, fact: str
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", address)
+    with pytest.raises(SandboxStartError, match=f"(?s)^LocalDockerSandbox: .*{fact}") as raised:
+        opened()
+    assert "secret" not in str(raised.value)
