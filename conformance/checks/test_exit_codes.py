@@ -55,6 +55,9 @@ def test_exit_codes_are_exact(inside: Inside, code: int, form: str) -> None:
         ("true; printf 'no end'; exit 5", 5),
         ("exit 6 # with a comment", 6),
         ("false\n", 1),
+        ("", 0),
+        (" \n", 0),
+        ("# nothing but a comment", 0),
     ],
 )
 def test_what_the_shell_says_comes_back(inside: Inside, command: str, code: int) -> None:

@@ -112,13 +112,14 @@ def test_nothing_is_left_after_the_close(target: Target, lab: Lab) -> None:
 def _sessions(target: Target, ending_early: int) -> None:
     for number in range(_SESSIONS):
         with target.session() as box:
-            if number < ending_early:
-                _end_early(box)
             box.write_file("used", b"x" * number)
             with suppress(FileNotFoundError):
                 box.read_file("there-is-none")
             box.execute("cat used; exit 3")
             box.execute(f"cat used # {'a comment ' * 10_000}")
+            if number < ending_early:
+                with suppress(Exception):  # what becomes of the calls is for other rules
+                    _end_early(box)
 
 
 def _end_early(box: Box) -> None:
