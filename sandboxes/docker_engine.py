@@ -6,6 +6,7 @@ import contextlib
 import os
 import socket
 import threading
+import time
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -34,6 +35,7 @@ GONE, CONFLICT = 404, 409
 """What the engine answers about something that it has not, or not in the right state."""
 
 _ANY_VERSION = "1.41"
+_LOOK_SECONDS = 0.1
 _LONGEST_FACT = 500
 
 
@@ -234,20 +236,34 @@ class Engine:
         )
 
     def _pull(self, name: str, given_up: threading.Event) -> None:
+        """Have the engine get an image; its registry may never say anything."""
+        failed: list[str] = []
+        pulling = threading.Thread(
+            target=self._pull_all, args=(name, failed, given_up), name="sandbox-pull", daemon=True
+        )
+        pulling.start()
+        deadline = time.monotonic() + PULL_SECONDS
+        while pulling.is_alive():
+            pulling.join(_LOOK_SECONDS)
+            if given_up.is_set() or time.monotonic() > deadline:
+                given_up.set()
+                raise self._no_image(name, "nobody waits for it any more")
+        if failed:
+            raise self._no_image(name, failed[0])
+
+    def _pull_all(self, name: str, failed: list[str], given_up: threading.Event) -> None:
         repository, tag = utils.parse_repository_tag(name)
-        over = threading.Timer(PULL_SECONDS, given_up.set)
-        over.daemon = True
-        over.start()
         try:
             # The whole of a repository would come without a tag.
             told = self.api.pull(repository, tag=tag or "latest", stream=True, decode=True)
-            for event in told:
-                if "error" in event:
-                    raise self._no_image(name, " ".join(str(event["error"]).split()))
-                if given_up.is_set():
-                    raise self._no_image(name, "it took too long, or nobody waited for it")
-        finally:
-            over.cancel()
+            with contextlib.closing(told):
+                for event in told:
+                    if "error" in event:
+                        failed.append(" ".join(str(event["error"]).split()))
+                    if failed or given_up.is_set():
+                        return
+        except ERRORS as error:
+            failed.append(in_words(error))
 
     def is_there(self, look: Callable[[], object]) -> bool:
         """Whether something that is looked at is there.

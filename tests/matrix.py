@@ -8,7 +8,6 @@ import json
 import os
 import pkgutil
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -20,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 import faulty
 import honest
 
-from conformance.lab.engine_place import images_folder
 from conformance.requirements import ALL
 from sandboxes.contract import Sandbox
 
@@ -94,18 +92,6 @@ def subjects(package: ModuleType) -> list[Subject]:
 
 FAULTY = subjects(faulty)
 HONEST = subjects(honest)
-
-
-def without_engine() -> str:
-    """Why sandboxes on Docker cannot be judged here; empty where they can."""
-    if os.geteuid() != 0:
-        return "only root starts an engine in the lab"
-    if shutil.which("dockerd") is None:
-        return "dockerd is needed (docker.io)"
-    images = images_folder(os.environ)
-    if not all((images / f"{name}.tar").exists() for name in ("debian", "busybox")):
-        return "images are needed: python fixtures/images/make.py"
-    return ""
 
 
 @dataclass(frozen=True)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.lab.engine_place import images_folder
+from tests import engines
 from tests.lab.accounts import ROOT, Account
 
 if TYPE_CHECKING:
@@ -25,12 +24,8 @@ QUICK = "--conformance-profile=quick"
 
 @pytest.fixture
 def _engine() -> None:
-    if os.geteuid() != 0:
-        pytest.skip("only root starts an engine in the lab")
-    if shutil.which("dockerd") is None:
-        pytest.skip("dockerd is needed (docker.io)")
-    if not (images_folder(os.environ) / "debian.tar").exists():
-        pytest.skip("images are needed: python fixtures/images/make.py")
+    if missing := engines.missing():
+        pytest.skip(missing)
 
 
 @pytest.mark.usefixtures("_engine")
