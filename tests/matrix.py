@@ -108,8 +108,12 @@ class Group:
 
 
 def faults_of(primary: Requirement) -> list[Subject]:
-    """The faults of a requirement that are run: all, or the first one."""
+    """The faults of a requirement that are run: all, or the first one.
+
+    One that can be run everywhere comes before one that needs a container engine.
+    """
     same = [subject for subject in FAULTY if subject.primary is primary]
+    same.sort(key=lambda subject: subject.cls.needs_container_engine)
     return same[:1] if DEPTH == "sample" else same
 
 
