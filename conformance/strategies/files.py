@@ -49,5 +49,11 @@ NAMES = (
 )
 """Names that a shell, a URL, a template or a tidy mind takes for something else."""
 
-ALIKE = ("name", "Name", " name", "name ", "e\u0301", "\u00e9", "a+b", "a b", "a%20b", "name.")
+FIRST = ("-n", "--", "~", "~root", "C:name", "@name", "#name", "[x]")
+"""Names that a path may begin with, which is where some programs look for their own signs."""
+
+ALIKE = (
+    *("name", "Name", " name", "name ", "e\u0301", "\u00e9", "a+b", "a b", "a%20b", "name."),
+    *("C:name", "n?me", "na*", "[n]ame", "[!a]ame"),
+)
 """Names of one folder that are files of their own."""
