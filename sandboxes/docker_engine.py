@@ -29,6 +29,9 @@ CALL_SECONDS = 30.0
 PULL_SECONDS = 1800.0
 """For an image that the engine has to get first."""
 
+SILENCE_SECONDS = 300.0
+"""For the next word of a registry."""
+
 # The SDK's own classes are the first two; what its connections raise comes through as well.
 ERRORS = (DockerException, requests.RequestException, HTTPError, OSError)
 GONE, CONFLICT = 404, 409
@@ -120,6 +123,15 @@ class Attached:
                     part.close()
 
 
+class _Client(docker.APIClient):
+    """The SDK's client, which waits for nothing for ever: it does for an image."""
+
+    def request(self, *arguments: Any, **options: Any) -> requests.Response:  # noqa: ANN401 - the base's own
+        if options.get("timeout") is None:
+            options["timeout"] = SILENCE_SECONDS
+        return super().request(*arguments, **options)
+
+
 class Engine:
     """One connection to the engine that the environment names (`DOCKER_HOST`).
 
@@ -147,9 +159,9 @@ class Engine:
         self._look_for_it()
         options: dict[str, Any] = {"timeout": CALL_SECONDS, **utils.kwargs_from_env()}
         # The SDK does not close a client whose constructor asks for the version and gets none.
-        with contextlib.closing(docker.APIClient(version=_ANY_VERSION, **options)) as asking:
+        with contextlib.closing(_Client(version=_ANY_VERSION, **options)) as asking:
             version: str = asking.version(api_version=False)["ApiVersion"]
-        return docker.APIClient(version=version, **options)
+        return _Client(version=version, **options)
 
     def _look_for_it(self) -> None:
         """See that it listens: the SDK forgets to close a socket that it cannot connect."""
