@@ -10,7 +10,7 @@ from honest.own_client import OwnClientSandbox
 from conformance.requirements import ALL
 from conformance.verdicts import Verdict
 from sandboxes import BashkitSandbox
-from tests import matrix
+from tests import engines, matrix
 from tests.ledger_page import ids_of
 from tests.matrix import FAULTY, HONEST, Subject
 
