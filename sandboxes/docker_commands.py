@@ -33,7 +33,7 @@ MOST_BYTES = 1_500_000
 # For an engine under load to begin with an exec; then 5 s of grace, and the killing.
 _ENDING_SECONDS = 10.0
 # From the moment that nothing of it lives to the end of its streams.
-_OUTPUT_SECONDS = 1.0
+_OUTPUT_SECONDS = 0.5
 # Until it is seen that somebody else ends it.
 _WAIT_SECONDS = 2.0
 _LOOKS, _LOOK_SECONDS = 5, 0.1
@@ -145,8 +145,10 @@ class Command:
                 self._streams.feed(received)
                 if self._streams.stdout.marks:
                     self._known.set()
-            elif received is not None or (ending and not ending.is_alive()):
-                return  # nobody has its streams, or who has them could not be ended
+            elif received is not None:
+                return
+            if ending and not ending.is_alive():  # who still has its streams cannot be ended
+                deadline = min(deadline, time.monotonic() + _OUTPUT_SECONDS)
             if time.monotonic() > deadline:
                 if self._late:
                     return

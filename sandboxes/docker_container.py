@@ -7,9 +7,8 @@ import io
 import tarfile
 import time
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from docker.types import Mount
@@ -57,7 +56,6 @@ class Plan:
         name_servers: Who answers for names; the engine's choice if empty.
         no_names: Whether the engine's public servers are to answer for none.
         ca_bundle: Certificates to trust beside the image's own.
-        labels: Further labels.
     """
 
     sandbox: str
@@ -68,7 +66,6 @@ class Plan:
     name_servers: tuple[str, ...] = ()
     no_names: bool = False
     ca_bundle: Path | None = None
-    labels: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
 
 class Container:
@@ -151,7 +148,6 @@ class Container:
         return {
             SESSION_LABEL: self._plan.session_id,
             **Owner.here().labels(),
-            **self._plan.labels,
         }
 
     def host_options(self) -> dict[str, Any]:

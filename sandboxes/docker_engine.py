@@ -6,6 +6,7 @@ import contextlib
 import os
 import socket
 import threading
+import time
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -28,12 +29,16 @@ CALL_SECONDS = 30.0
 PULL_SECONDS = 1800.0
 """For an image that the engine has to get first."""
 
+SILENCE_SECONDS = 300.0
+"""For the next word of a registry."""
+
 # The SDK's own classes are the first two; what its connections raise comes through as well.
 ERRORS = (DockerException, requests.RequestException, HTTPError, OSError)
 GONE, CONFLICT = 404, 409
 """What the engine answers about something that it has not, or not in the right state."""
 
 _ANY_VERSION = "1.41"
+_LOOK_SECONDS = 0.1
 _LONGEST_FACT = 500
 
 
@@ -118,6 +123,15 @@ class Attached:
                     part.close()
 
 
+class _Client(docker.APIClient):
+    """The SDK's client, which waits for nothing for ever: it does for an image."""
+
+    def request(self, *arguments: Any, **options: Any) -> requests.Response:  # noqa: ANN401 - the base's own
+        if options.get("timeout") is None:
+            options["timeout"] = SILENCE_SECONDS
+        return super().request(*arguments, **options)
+
+
 class Engine:
     """One connection to the engine that the environment names (`DOCKER_HOST`).
 
@@ -145,9 +159,9 @@ class Engine:
         self._look_for_it()
         options: dict[str, Any] = {"timeout": CALL_SECONDS, **utils.kwargs_from_env()}
         # The SDK does not close a client whose constructor asks for the version and gets none.
-        with contextlib.closing(docker.APIClient(version=_ANY_VERSION, **options)) as asking:
+        with contextlib.closing(_Client(version=_ANY_VERSION, **options)) as asking:
             version: str = asking.version(api_version=False)["ApiVersion"]
-        return docker.APIClient(version=version, **options)
+        return _Client(version=version, **options)
 
     def _look_for_it(self) -> None:
         """See that it listens: the SDK forgets to close a socket that it cannot connect."""
@@ -234,20 +248,34 @@ class Engine:
         )
 
     def _pull(self, name: str, given_up: threading.Event) -> None:
+        """Have the engine get an image; its registry may never say anything."""
+        failed: list[str] = []
+        pulling = threading.Thread(
+            target=self._pull_all, args=(name, failed, given_up), name="sandbox-pull", daemon=True
+        )
+        pulling.start()
+        deadline = time.monotonic() + PULL_SECONDS
+        while pulling.is_alive():
+            pulling.join(_LOOK_SECONDS)
+            if given_up.is_set() or time.monotonic() > deadline:
+                given_up.set()
+                raise self._no_image(name, "nobody waits for it any more")
+        if failed:
+            raise self._no_image(name, failed[0])
+
+    def _pull_all(self, name: str, failed: list[str], given_up: threading.Event) -> None:
         repository, tag = utils.parse_repository_tag(name)
-        over = threading.Timer(PULL_SECONDS, given_up.set)
-        over.daemon = True
-        over.start()
         try:
             # The whole of a repository would come without a tag.
             told = self.api.pull(repository, tag=tag or "latest", stream=True, decode=True)
-            for event in told:
-                if "error" in event:
-                    raise self._no_image(name, " ".join(str(event["error"]).split()))
-                if given_up.is_set():
-                    raise self._no_image(name, "it took too long, or nobody waited for it")
-        finally:
-            over.cancel()
+            with contextlib.closing(told):
+                for event in told:
+                    if "error" in event:
+                        failed.append(" ".join(str(event["error"]).split()))
+                    if failed or given_up.is_set():
+                        return
+        except ERRORS as error:
+            failed.append(in_words(error))
 
     def is_there(self, look: Callable[[], object]) -> bool:
         """Whether something that is looked at is there.

@@ -131,7 +131,10 @@ DEFAULT_LIMITS: Mapping[str, float] = MappingProxyType(
 """The limit of a command that brings none, in seconds, where the documents name it."""
 
 EXTRAS: Mapping[str, Mapping[str, str]] = MappingProxyType(
-    {"BashkitSandbox": {"bashkit": "bashkit"}}
+    {
+        "BashkitSandbox": {"bashkit": "bashkit"},
+        "LocalDockerSandbox": {"docker": "docker"},
+    }
 )
 """The optional packages of a built-in, by import name, with the extra that brings each."""
 

@@ -21,7 +21,7 @@ from sandboxes.contract import HeaderBinding, MissingExtra, Network, RefusedConf
 from sandboxes.docker_sandbox import LocalDockerSandbox
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 REQUEST = OpenRequest(session_id="s")
@@ -121,8 +121,8 @@ def opened() -> None:
 
 
 @contextlib.contextmanager
-def server(path: Path, answer: bytes | None) -> Iterator[None]:
-    """Answer every request so, or never."""
+def server(path: Path, answer: Callable[[bytes], bytes | None]) -> Iterator[None]:
+    """Answer requests so, or never."""
     listening = socket.socket(socket.AF_UNIX)
     listening.bind(str(path))
     listening.listen()
@@ -132,9 +132,10 @@ def server(path: Path, answer: bytes | None) -> Iterator[None]:
             while True:
                 connection, _ = listening.accept()
                 with connection, contextlib.suppress(OSError):
-                    while connection.recv(65_536):
-                        if answer is not None:
-                            connection.sendall(answer)
+                    while request := connection.recv(65_536):
+                        told = answer(request)
+                        if told is not None:
+                            connection.sendall(told)
                             break
 
     thread = threading.Thread(target=serve)
@@ -169,7 +170,7 @@ def test_an_engine_that_behaves_badly_is_told_in_one_line(
 ) -> None:
     monkeypatch.setattr(docker_engine, "CALL_SECONDS", 0.3)
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/socket")
-    with server(tmp_path / "socket", answer), pytest.raises(SandboxStartError) as raised:
+    with server(tmp_path / "socket", lambda _: answer), pytest.raises(SandboxStartError) as raised:
         opened()
     text = str(raised.value)
     assert f"unix://{tmp_path}/socket" in text
@@ -194,3 +195,44 @@ def test_an_engine_that_is_not_there_is_told_with_its_address(
     with pytest.raises(SandboxStartError, match=f"(?s)^LocalDockerSandbox: .*{fact}") as raised:
         opened()
     assert "secret" not in str(raised.value)
+
+
+VERSION = http("200 OK", '{"ApiVersion": "1.41"}')
+NO_IMAGE = http("404 Not Found", '{"message": "No such image"}')
+EMPTY_LISTS = http("200 OK", "[]")
+
+
+def test_a_cancelled_caller_waits_for_no_registry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = threading.Event()
+
+    def answer(request: bytes) -> bytes | None:
+        line = request.split(b"\r\n")[0]
+        if b"/images/create" in line:  # the registry never says anything
+            asked.set()
+            return None
+        if b"/json" in line and b"/images/" in line:
+            return NO_IMAGE
+        if b"/volumes" in line:
+            return http("200 OK", '{"Volumes": null}')
+        return EMPTY_LISTS if b"/containers/json" in line else VERSION
+
+    async def run() -> None:
+        task = asyncio.create_task(_open())
+        await asyncio.to_thread(asked.wait, PATIENCE)
+        task.cancel()
+        done, _ = await asyncio.wait({task}, timeout=PATIENCE)
+        assert done == {task}
+        assert task.cancelled()
+
+    monkeypatch.setattr(docker_engine, "SILENCE_SECONDS", 2.0)  # else its thread would stay
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/socket")
+    with server(tmp_path / "socket", answer):
+        asyncio.run(run())
+    assert asked.is_set()
+
+
+async def _open() -> None:
+    async with LocalDockerSandbox().open(REQUEST):
+        pass
