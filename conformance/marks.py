@@ -12,6 +12,14 @@ if TYPE_CHECKING:
     from conformance.requirements import Requirement
 
 
+side_by_side = pytest.mark.side_by_side
+"""Marks a check that mostly waits, and can be made while others do.
+
+It takes `target`, `inside` and its own parameters alone, and judges by nothing that another
+check's sandbox could change: not by the census, and not by what the whole lab saw.
+"""
+
+
 class Needs(TypedDict, total=False):
     """What a check can ask for; see `needs`."""
 

@@ -220,7 +220,7 @@ class BackgroundProcesses:
                 return
             self._tried = True  # cancelled half-way, the keeper may live: close() ends it
             result = await self._running.execute(
-                f'python3 -I -c {_boot()} {self._keeper} "${{BASH_VERSION:+ba}}sh"',
+                f'python3 -I -S -c {_boot()} {self._keeper} "${{BASH_VERSION:+ba}}sh"',
                 timeout_seconds=_CALL_SECONDS,
             )
             folder = _marked(result)
@@ -253,7 +253,7 @@ class BackgroundProcesses:
         for number, piece in enumerate(pieces, 1):
             kind = "last" if number == len(pieces) else "part"
             result = await self._running.execute(
-                f"python3 -I -c {_client()} {keeper} {token} {kind} {piece}",
+                f"python3 -I -S -c {_client()} {keeper} {token} {kind} {piece}",
                 timeout_seconds=_CALL_SECONDS,
             )
             text = _marked(result)

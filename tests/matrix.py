@@ -8,7 +8,6 @@ import json
 import os
 import pkgutil
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -20,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 import faulty
 import honest
 
-from conformance.lab.engine_place import images_folder
 from conformance.requirements import ALL
 from sandboxes.contract import Sandbox
 
@@ -96,18 +94,6 @@ FAULTY = subjects(faulty)
 HONEST = subjects(honest)
 
 
-def without_engine() -> str:
-    """Why sandboxes on Docker cannot be judged here; empty where they can."""
-    if os.geteuid() != 0:
-        return "only root starts an engine in the lab"
-    if shutil.which("dockerd") is None:
-        return "dockerd is needed (docker.io)"
-    images = images_folder(os.environ)
-    if not all((images / f"{name}.tar").exists() for name in ("debian", "busybox")):
-        return "images are needed: python fixtures/images/make.py"
-    return ""
-
-
 @dataclass(frozen=True)
 class Group:
     """Subjects that are judged in one run.
@@ -122,9 +108,12 @@ class Group:
 
 
 def faults_of(primary: Requirement) -> list[Subject]:
-    """The faults of a requirement that are run: all, or the first one."""
+    """The faults of a requirement that are run: all, or the first one.
+
+    One that can be run everywhere comes before one that needs a container engine.
+    """
     same = [subject for subject in FAULTY if subject.primary is primary]
-    same.sort(key=lambda subject: subject.cls.needs_container_engine)  # had everywhere, first
+    same.sort(key=lambda subject: subject.cls.needs_container_engine)
     return same[:1] if DEPTH == "sample" else same
 
 

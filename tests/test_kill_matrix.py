@@ -10,7 +10,7 @@ from honest.own_client import OwnClientSandbox
 from conformance.requirements import ALL
 from conformance.verdicts import Verdict
 from sandboxes import BashkitSandbox
-from tests import matrix
+from tests import engines, matrix
 from tests.ledger_page import ids_of
 from tests.matrix import FAULTY, HONEST, Subject
 
@@ -50,7 +50,7 @@ def plan(request: pytest.FixtureRequest, checks: dict[str, Callable[..., None]])
     checked = set().union(*map(ids_of, checks.values()))
     made = [getattr(item, "callspec", None) for item in request.session.items]
     wanted = {one.params["subject"] for one in made if one and "subject" in one.params}
-    if matrix.without_engine():
+    if engines.missing():
         wanted = {subject for subject in wanted if not subject.cls.needs_container_engine}
     return matrix.groups([name for name in ALL if name in checked], wanted)
 
@@ -68,16 +68,7 @@ def judged(plan: list[Group]) -> Iterator[Judge]:
 
 def each(members: Sequence[Subject]) -> pytest.MarkDecorator:
     """Make a test for each sandbox."""
-    missing = matrix.without_engine()
-    no_engine = pytest.mark.skipif(bool(missing), reason=missing or "there is an engine")
-    cases = [
-        pytest.param(
-            subject,
-            id=subject.cls.__name__,
-            marks=[no_engine] if subject.cls.needs_container_engine else [],
-        )
-        for subject in members
-    ]
+    cases = [pytest.param(subject, id=subject.cls.__name__) for subject in members]
     return pytest.mark.parametrize("subject", cases)
 
 

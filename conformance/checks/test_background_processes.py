@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.bounds import BOUNDS
-from conformance.marks import needs, verifies
+from conformance.marks import needs, side_by_side, verifies
 from conformance.probes import ingredients, surviving
 from conformance.probes.at_work import LIVE_ON, at_work
 from conformance.probes.choices import networks
@@ -80,6 +80,7 @@ def test_an_image_of_ones_own_has_them_where_that_is_said(target: Target) -> Non
             )
 
 
+@side_by_side
 @verifies(PRC_02)
 @background
 def test_a_process_is_started_read_written_to_listed_and_stopped(target: Target) -> None:
@@ -100,6 +101,7 @@ def test_a_process_is_started_read_written_to_listed_and_stopped(target: Target)
         )
 
 
+@side_by_side
 @verifies(PRC_04)
 @background
 def test_processes_are_there_in_the_next_turn(target: Target) -> None:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from conformance.bounds import BOUNDS
-from conformance.marks import needs, verifies
+from conformance.marks import needs, side_by_side, verifies
 from conformance.probes.beside import at_once
 from conformance.probes.heartbeats import Heartbeat, contents
 from conformance.probes.overruns import can_cancel, kept, watched
@@ -32,6 +32,7 @@ def _needs_cancelling(box: Box) -> None:
         raise NotApplicable("it cannot end a command before its limit, and says so")
 
 
+@side_by_side
 @verifies(EXE_10)
 @needs(opens=True)
 def test_cancelling_the_caller_ends_the_command(inside: Inside) -> None:
@@ -52,6 +53,7 @@ def test_cancelling_the_caller_ends_the_command(inside: Inside) -> None:
             raise Violation(f"after {seen} 'printf usable' gave {seen.after}", remedy=_KEEP)
 
 
+@side_by_side
 @verifies(EXE_10)
 @needs(opens=True)
 def test_a_command_can_be_cancelled_at_any_time(target: Target, inside: Inside) -> None:
@@ -104,6 +106,7 @@ def _enders(box: Box) -> list[Ender]:
     return [("timeout", _time_out), *cancelling]
 
 
+@side_by_side
 @verifies(TMO_11)
 @needs(opens=True)
 def test_ending_a_command_touches_none_beside_it(target: Target, inside: Inside) -> None:
@@ -136,6 +139,7 @@ def _beside(target: Target, name: str, end: Callable[[Box], None]) -> None:
             )
 
 
+@side_by_side
 @verifies(TMO_11)
 @needs(opens=True, background=True)
 def test_ending_a_command_touches_nothing_in_the_background(target: Target, inside: Inside) -> None:

@@ -58,17 +58,34 @@ def test_a_closed_sandbox_says_that_it_is_closed(target: Target, name: str) -> N
 _END = "end in the close whatever runs, within 5 s, and let its caller know"
 
 
+# Long enough for a command to begin where nobody can look.
+_UNSEEN_SECONDS = 1.5
+
+
+def _works_beside(target: Target) -> bool:
+    """Whether a call is answered while a command runs; a sandbox may take one after the other."""
+    with target.open() as box:
+        flight = box.begin("sleep 2", timeout_seconds=30)
+        box.write_file("beside", b"x")
+        beside = not flight.ended
+        flight.result(BOUNDS.execute(30))
+    return beside
+
+
 @verifies(LIF_03)
 @needs(opens=True)
 @pytest.mark.parametrize("command", ["sleep 20", heartbeats.loop()], ids=["sleeping", "looping"])
 def test_a_close_during_a_command_ends_it(target: Target, lab: Lab, command: str) -> None:
     """A close while a command runs ends the command, and does not wait for it."""
     bound = BOUNDS.kill + BOUNDS.slack
+    beside = _works_beside(target)
     with counting(target, lab, ("process",)) as left:
         with target.open() as box:
             beat = Heartbeat.on(box)
             flight = box.begin(f"printf x > {beat.name}; {command}", timeout_seconds=30)
-            if not beat.begins(BOUNDS.slack):
+            if not beside:
+                time.sleep(_UNSEEN_SECONDS)
+            elif not beat.begins(BOUNDS.slack):
                 raise NotRun("no later command finds what a running one wrote: see EXE-06")
             control, began = ControlWait(0.1), time.monotonic()
         took = time.monotonic() - began

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import secrets
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import given
 
 from conformance.marks import needs, verifies
+from conformance.probes.heartbeats import contents
 from conformance.requirements import EXE_01
 from conformance.strategies import scripts
 from conformance.strategies.each import each
-from conformance.verdicts import Violation
+from conformance.verdicts import NotRun, Violation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,3 +66,21 @@ def test_a_command_gives_its_exit_code_and_both_streams(inside: Inside, script: 
                 f"{script.text!r} gave {stream}={text[:200]!r} with {' '.join(strayed)}",
                 remedy="keep stdout and stderr apart",
             )
+
+
+@verifies(EXE_01)
+@needs(opens=True)
+@pytest.mark.parametrize("end", ["exit 0", "exit 1", "exit 137", "exit 255", "sleep 20"])
+def test_a_command_is_run_once(inside: Inside, end: str) -> None:
+    """A command is run once, however it ends: what it does is not done a second time."""
+    box, name = inside.narrowest(), f"once-{secrets.token_hex(4)}"
+    command = f"printf x >> {name}; {end}"
+    result = box.execute(command, timeout_seconds=0.7 if "sleep" in end else None)
+    done = contents(box, name)
+    if not done:
+        raise NotRun("nothing is found of what a command wrote: see EXE-06")
+    if done != b"x":
+        raise Violation(
+            f"{command!r}, which gave exit_code={result.exit_code}, wrote {done[:20]!r}, not b'x'",
+            remedy="run a command once; a call that failed on its way is the caller's to repeat",
+        )

@@ -7,9 +7,9 @@ import secrets
 from functools import partial
 from typing import TYPE_CHECKING
 
-from conformance.marks import needs, verifies
+from conformance.marks import needs, side_by_side, verifies
 from conformance.probes.beside import at_once
-from conformance.probes.defaults import OPTION, documented, small_default
+from conformance.probes.defaults import OPTION, can_be_changed, documented, small_default
 from conformance.requirements import TMO_06, TMO_07
 from conformance.verdicts import NotApplicable, Violation
 from sandboxes.contract import SandboxCallbackContext, SandboxHook
@@ -60,15 +60,16 @@ def test_the_option_sets_the_default_limit(target: Target) -> None:
             )
 
 
+@side_by_side
 @verifies(TMO_06)
 @needs(opens=True)
 def test_a_command_without_a_limit_gets_the_default(target: Target) -> None:
     """A command that brings no limit ends at the default one, with exit code 124."""
-    with small_default(target, 1) as options, target.open(**options) as box:
+    with small_default(target, 1).open() as box:
         result = box.execute(_LONG)
     if result.exit_code == TIMED_OUT:
         return
-    if not options and documented(target) is None:
+    if not can_be_changed(target):
         raise NotApplicable(f"it has no option {OPTION}, and its default cannot be changed")
     raise Violation(
         f"with a default of 1 s {_LONG!r} gave exit_code={result.exit_code}",
@@ -76,11 +77,12 @@ def test_a_command_without_a_limit_gets_the_default(target: Target) -> None:
     )
 
 
+@side_by_side
 @verifies(TMO_07)
 @needs(opens=True)
 def test_a_limit_of_its_own_wins_over_the_default(target: Target) -> None:
     """The explicit limit of a command wins, be it longer than the default or shorter."""
-    with target.open() as plain, small_default(target, 1) as options, target.open(**options) as box:
+    with target.open() as plain, small_default(target, 1).open() as box:
         longer, shorter = at_once(
             [
                 lambda: box.execute(_IN_TIME, timeout_seconds=30),
@@ -96,6 +98,26 @@ def test_a_limit_of_its_own_wins_over_the_default(target: Target) -> None:
                 f"{told} gave exit_code={result.exit_code}, not {wanted}",
                 remedy="let timeout_seconds win over the default",
             )
+
+
+_BRIEF = 0.4
+
+
+@verifies(TMO_07)
+@needs(opens=True)
+def test_a_limit_is_that_of_one_command(target: Target) -> None:
+    """The explicit limit of a command is not the default of those after it."""
+    with target.open() as box:
+        if box.default_timeout_seconds < 2 * _BRIEF:
+            raise NotApplicable(f"its default is below {2 * _BRIEF:g} s")
+        box.execute("true", timeout_seconds=_BRIEF)
+        code = box.execute(f"sleep {1.5 * _BRIEF:g}; exit 7").exit_code
+    if code == TIMED_OUT:
+        raise Violation(
+            f"after one under timeout_seconds={_BRIEF:g}, a command of {1.5 * _BRIEF:g} s without "
+            f"a limit of its own gave exit_code={code}",
+            remedy="keep timeout_seconds to the one command that it came with",
+        )
 
 
 # What the commands of a hook gave, by the token that the hook was constructed with.
@@ -124,24 +146,24 @@ class Slow(SandboxHook):
         await self.run(ctx, "on_destroy")
 
 
+@side_by_side
 @verifies(TMO_07)
 @needs(opens=True)
 def test_the_default_bounds_the_commands_of_hooks(target: Target) -> None:
     """A hook's command that brings no limit ends at the default one."""
-    token = f"hook{secrets.token_hex(4)}"
+    token, short = f"hook{secrets.token_hex(4)}", small_default(target, 1)
 
     def session(end: str) -> None:
-        with target.session(hooks=(Slow(token, end),), **options):
+        with short.session(hooks=(Slow(token, end),)):
             pass
 
-    with small_default(target, 1) as options:
-        at_once([partial(session, "on_create"), partial(session, "on_destroy")])
-        codes = _codes.get(token, [])
-        if codes.count(TIMED_OUT) >= 2:  # whether there are more is HOK-01's
-            return
-        with target.open(**options) as box:
-            control = box.execute(_LONG).exit_code
-    if control != TIMED_OUT and documented(target) is None and not options:
+    at_once([partial(session, "on_create"), partial(session, "on_destroy")])
+    codes = _codes.get(token, [])
+    if codes.count(TIMED_OUT) >= 2:  # whether there are more is HOK-01's
+        return
+    with short.open() as box:
+        control = box.execute(_LONG).exit_code
+    if control != TIMED_OUT and not can_be_changed(target):
         raise NotApplicable(f"it has no option {OPTION}, and its default cannot be changed")
     raise Violation(
         f"with a default of 1 s, {_LONG!r} gave the exit codes {codes} in on_create and "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conformance.marks import needs, verifies
+from conformance.marks import needs, side_by_side, verifies
 from conformance.probes.overruns import watched
 from conformance.requirements import TMO_02, TMO_03, TMO_04
 from conformance.verdicts import Violation
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from conformance.probes.inside import Inside
 
 
+@side_by_side
 @verifies(TMO_02)
 @needs(opens=True, processes=True)
 def test_the_children_of_a_command_over_its_limit_are_gone(inside: Inside) -> None:
@@ -20,6 +21,7 @@ def test_the_children_of_a_command_over_its_limit_are_gone(inside: Inside) -> No
     _nothing_is_left(inside, "children", "end every process group that the command made")
 
 
+@side_by_side
 @verifies(TMO_03)
 @needs(opens=True, processes=True)
 def test_children_that_left_the_session_are_gone_too(inside: Inside) -> None:
@@ -41,6 +43,7 @@ def _nothing_is_left(inside: Inside, shows: str, remedy: str) -> None:
             )
 
 
+@side_by_side
 @verifies(TMO_04)
 @needs(opens=True, processes=True)
 def test_sigterm_comes_5_seconds_before_sigkill(inside: Inside) -> None:
@@ -56,6 +59,7 @@ def test_sigterm_comes_5_seconds_before_sigkill(inside: Inside) -> None:
             )
 
 
+@side_by_side
 @verifies(TMO_04)
 @needs(opens=True, processes=True)
 def test_sigkill_ends_what_ignores_sigterm(inside: Inside) -> None:

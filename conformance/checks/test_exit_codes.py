@@ -55,6 +55,9 @@ def test_exit_codes_are_exact(inside: Inside, code: int, form: str) -> None:
         ("true; printf 'no end'; exit 5", 5),
         ("exit 6 # with a comment", 6),
         ("false\n", 1),
+        ("", 0),
+        (" \n", 0),
+        ("# nothing but a comment", 0),
     ],
 )
 def test_what_the_shell_says_comes_back(inside: Inside, command: str, code: int) -> None:
@@ -62,7 +65,7 @@ def test_what_the_shell_says_comes_back(inside: Inside, command: str, code: int)
     _judge(inside.narrowest(), command.format(name=f"file{secrets.token_hex(6)}"), code)
 
 
-_SIGNALS = {"HUP": 1, "KILL": 9, "USR1": 10, "ALRM": 14, "TERM": 15}
+_SIGNALS = {"HUP": 1, "INT": 2, "KILL": 9, "USR1": 10, "PIPE": 13, "ALRM": 14, "TERM": 15}
 _SURVIVED = 42
 
 
@@ -79,3 +82,18 @@ def test_death_by_a_signal_is_128_and_its_number(inside: Inside, name: str) -> N
             f"{command!r} gave exit_code={result.exit_code}, not {128 + _SIGNALS[name]}",
             remedy="return 128 and the number of the signal that ended the command",
         )
+
+
+@verifies(EXE_02)
+@needs(opens=True, processes=True)
+@pytest.mark.parametrize("name", _SIGNALS)
+def test_commands_begin_with_no_signal_shut_off(inside: Inside, name: str) -> None:
+    """What a command starts dies by each signal: none is ignored from outside."""
+    # A child: the first process of a namespace would be spared.
+    command = f"sh -c 'kill -{name} $$; exit {_SURVIVED}'; exit $?"
+    _judge(
+        inside.narrowest(),
+        command,
+        128 + _SIGNALS[name],
+        "start commands with the default action of every signal",
+    )

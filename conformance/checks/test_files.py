@@ -146,12 +146,21 @@ def test_long_contents_arrive_whole(inside: Inside, length: int) -> None:
 @each("name", files.NAMES)
 def test_a_file_is_found_under_the_name_that_it_was_given(inside: Inside, name: str) -> None:
     """A file is written and read under any name, which commands find it by; parents are made."""
-    box, folder, data = inside.narrowest(), _new(), secrets.token_hex(8).encode()
-    path = f"{folder}/{name}"
+    _is_found(inside.narrowest(), f"{_new()}/{name}")
+
+
+@verifies(FIL_02)
+@needs(opens=True)
+@pytest.mark.parametrize("path", files.FIRST)
+def test_a_path_may_begin_with_any_sign(inside: Inside, path: str) -> None:
+    """A relative path is one in the workspace, whatever sign it begins with."""
+    _is_found(inside.narrowest(), path)
+
+
+def _is_found(box: Box, path: str) -> None:
+    data = secrets.token_hex(8).encode()
     box.write_file(path, data)
-    _is(
-        box.read_file(path), data, f"writing {path!r} and reading it back", "take names as they are"
-    )
+    _is(box.read_file(path), data, f"writing {path!r} and reading it back", _NAMES)
     seen = box.execute(f"cat {placed(path)}", timeout_seconds=_SECONDS)
     if seen.stdout.encode() != data:
         raise Violation(

@@ -8,11 +8,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from conformance.marks import needs, verifies
+import pytest
+
+from conformance.marks import needs, side_by_side, verifies
 from conformance.probes.declared import said
 from conformance.probes.many import needs_many
 from conformance.requirements import LIF_04
-from conformance.verdicts import NotRun, Violation
+from conformance.subject.blame import shown
+from conformance.verdicts import NotApplicable, NotRun, Violation
+from sandboxes.contract import SandboxStartError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,6 +77,60 @@ def test_sessions_have_workspaces_of_their_own(target: Target) -> None:
             raise Violation("a session wrote to another one's file", remedy=_REMEDY)
 
 
+# A session id each, and one that is easily taken for the same.
+_ALIKE = {
+    "in the end of a long id": (f"{'long' * 15}-1", f"{'long' * 15}-2"),
+    "in the case of a letter": ("alike-a", "alike-A"),
+    "in a sign": ("alike-a_b", "alike-a-b"),
+    "in where a part of it ends": ("alike-1-11", "alike-11-1"),
+}
+
+
+@verifies(LIF_04)
+@needs(opens=True)
+@pytest.mark.parametrize("what", _ALIKE)
+def test_sessions_whose_ids_are_alike_are_two(target: Target, what: str) -> None:
+    """Sessions are different ones where their ids differ in anything."""
+    needs_many(target)
+    token = secrets.token_hex(4)
+    one, other = (f"{token}-{name}" for name in _ALIKE[what])
+    for name in (one, other):
+        _opens(target, name)
+    with target.open(session_id=one) as first:
+        first.write_file("of-one", token.encode())
+        try:
+            with target.open(session_id=other) as second:
+                seen = said(second, "cat of-one")
+        except Violation:
+            raise
+        except Exception as error:
+            raise Violation(
+                f"beside session {one!r}, {other!r} raised {shown(error)}, alone it opens",
+                remedy=_REMEDY,
+            ) from error
+        if token in seen or first.read_file("of-one") != token.encode():
+            raise Violation(
+                f"the sessions {one!r} and {other!r} had one workspace",
+                remedy="name what belongs to a session by the whole of its id, as it is",
+            )
+
+
+def _opens(target: Target, session_id: str) -> None:
+    """Leave ids out that a sandbox refuses."""
+    try:
+        with target.open(session_id=session_id):
+            pass
+    except SandboxStartError as error:
+        raise NotApplicable(f"it takes no session id such as {session_id!r}") from error
+
+
+# Every folder near the root that takes a file.
+_EVERYWHERE = (
+    'for d in / /* /*/*; do case "$d" in /proc*|/sys*|/dev/fd*) ;; '
+    '*) [ -d "$d" ] && printf %s WORD > "$d/WORD.0" ;; esac; done'
+)
+
+
 @verifies(LIF_04)
 @needs(opens=True, isolated=True)
 def test_isolated_sessions_find_no_file_of_each_other(target: Target) -> None:
@@ -85,6 +143,7 @@ def test_isolated_sessions_find_no_file_of_each_other(target: Target) -> None:
         for number, place in enumerate([*places[:-1], where]):
             pair.unseen(f"cat {place}/{pair.word}.{number}", "a file")
         # Its name may be anywhere: what is searched for is no part of an error message.
+        said(pair.first, _EVERYWHERE.replace("WORD", pair.word))
         search = f"find / -maxdepth 5 -name '{pair.word}*' -exec cat {{}} ';'"
         if pair.word in said(pair.first, search):
             pair.unseen(search, "a file")
@@ -114,6 +173,7 @@ def test_isolated_sessions_do_not_see_each_others_processes(target: Target) -> N
         command.join(_SECONDS)
 
 
+@side_by_side
 @verifies(LIF_04)
 @needs(opens=True)
 def test_each_session_gets_the_output_of_its_own_commands(target: Target) -> None:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from conformance.bounds import BOUNDS
 from conformance.marks import needs, verifies
 from conformance.probes.leftovers import OPENED_KINDS, counting, keeps_files
+from conformance.probes.overruns import can_cancel
 from conformance.probes.waits import ControlWait
 from conformance.requirements import LIF_01, LIF_02, LIF_19
 from conformance.strategies.costly import few_examples
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from conformance.lab.client import Lab
+    from conformance.subject.facade import Box
     from conformance.subject.targets import Target
     from sandboxes.contract import RunningSandbox
 
@@ -33,15 +35,24 @@ _IDLE_SECONDS = 0.4
 _STAYS = 60
 # A child of a command that has ended, deaf to what a terminal says when it goes.
 _STAY_BEHIND = f"(trap '' HUP; sleep {_STAYS}) >/dev/null 2>&1 &"
+# Goes on making files: who deletes first and ends it later has them again.
+_KEEP_ON = 'i=0; while [ $i -lt 300 ]; do mkdir -p "$PWD/again"; sleep 0.2; i=$((i+1)); done'
 # In a session of its own: only where it may live on is it the sandbox's to find again.
-_STAY_APART = f"(command -v setsid && setsid sleep {_STAYS} || true) >/dev/null 2>&1 &"
+_STAY_APART = f"(command -v setsid && setsid sh -c '{_KEEP_ON}' || true) >/dev/null 2>&1 &"
+# Names, links and folders that a careless way to delete leaves out or stumbles over.
+_AWKWARD = (
+    "mkdir -p .hidden/deep 'with space' locked; printf x > .hidden/.file; printf x > ./-rf; "
+    "ln -s .hidden linked; ln -s nowhere dangling; printf x > locked/file; chmod 500 locked"
+)
 
 
 def _starting_children(target: Target) -> str:
     if not target.declared.fact("has_processes"):
         return "true"
-    apart = _STAY_APART if target.declared.fact("supports_background_processes") else ""
-    return f"{_STAY_BEHIND} {apart} true"
+    if not target.declared.fact("supports_background_processes"):
+        return f"{_STAY_BEHIND} true"
+    # It takes a moment to get into its own session, out of the group that ends with the command.
+    return f"{_STAY_BEHIND} {_STAY_APART} sleep 0.3"
 
 
 def _is_alive(read: bytes, token: str, when: str) -> None:
@@ -65,6 +76,7 @@ def test_a_sandbox_lives_from_its_start_to_its_close_and_is_deleted_then(
         with target.session() as box:
             box.execute(f"printf %s {token} > {token}")
             box.execute(_starting_children(target), timeout_seconds=5)
+            box.execute(_AWKWARD)
             listed = set(box.inventory()) - shared
             time.sleep(_IDLE_SECONDS)
             _is_alive(box.read_file(token), token, "after a pause")
@@ -91,21 +103,34 @@ _SESSIONS = 4
 @needs(opens=True)
 def test_nothing_is_left_after_the_close(target: Target, lab: Lab) -> None:
     """After the close no process, folder, mount, socket, open file, task or thread is left."""
-    _sessions(target)  # so that pools have their size
+    _sessions(target, ending_early=1)  # so that pools have their size
     with counting(target, lab, sessions=_SESSIONS) as left:
-        _sessions(target)
-        with target.session() as box:
-            box.execute("sleep 20", timeout_seconds=0.3)
+        _sessions(target, ending_early=_SESSIONS)
     left.judge(f"after {_SESSIONS} sessions")
 
 
-def _sessions(target: Target) -> None:
+def _sessions(target: Target, ending_early: int) -> None:
     for number in range(_SESSIONS):
         with target.session() as box:
             box.write_file("used", b"x" * number)
             with suppress(FileNotFoundError):
                 box.read_file("there-is-none")
             box.execute("cat used; exit 3")
+            box.execute(f"cat used # {'a comment ' * 10_000}")
+            if number < ending_early:
+                with suppress(Exception):  # what becomes of the calls is for other rules
+                    _end_early(box)
+
+
+def _end_early(box: Box) -> None:
+    """Let a command run into its limit, and cancel the caller of another one."""
+    late = box.begin("sleep 20", timeout_seconds=0.3)
+    cancelled = box.begin("sleep 20", timeout_seconds=60) if can_cancel(box) else None
+    time.sleep(0.3)
+    if cancelled is not None:
+        cancelled.cancel()
+        cancelled.result(BOUNDS.kill + BOUNDS.slack)
+    late.result(BOUNDS.execute(0.3))
 
 
 @verifies(LIF_02)

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 
 from conformance.bounds import BOUNDS
-from conformance.marks import needs, verifies
+from conformance.marks import needs, side_by_side, verifies
 from conformance.probes import surviving
 from conformance.probes.at_work import AtWork, at_work
 from conformance.probes.contents import difference
@@ -105,6 +105,7 @@ print(hashlib.sha256(data).hexdigest(), len(data))
 """
 
 
+@side_by_side
 @verifies(PRC_03)
 @background
 @pytest.mark.parametrize("length", [40, 300_000])
@@ -126,6 +127,7 @@ def test_what_is_written_arrives_at_the_standard_input(target: Target, length: i
         )
 
 
+@side_by_side
 @verifies(PRC_03)
 @background
 def test_the_exit_code_of_a_process_is_kept(target: Target) -> None:
@@ -149,6 +151,7 @@ _HANDLER = "trap 'echo handled; exit 9' TERM; echo ready; while :; do sleep 0.1;
 _DEAF = "trap '' TERM; echo ready; i=0; while [ $i -lt 200 ]; do sleep 0.1; i=$((i+1)); done"
 
 
+@side_by_side
 @verifies(PRC_03)
 @background
 def test_stopping_a_process_ends_all_that_it_started(target: Target) -> None:
@@ -219,6 +222,7 @@ def _is_refused(work: AtWork, tool: str, arguments: tuple[object, ...], word: st
 _CLEAR = "refuse what cannot be, and say what it was"
 
 
+@side_by_side
 @verifies(PRC_06)
 @background
 def test_what_cannot_be_is_refused_and_named(target: Target) -> None:
@@ -251,6 +255,7 @@ for number in range(int(sys.argv[1])):
 """
 
 
+@side_by_side
 @verifies(PRC_06)
 @background
 def test_what_is_kept_of_a_flood_is_bounded_and_the_rest_is_counted(target: Target) -> None:

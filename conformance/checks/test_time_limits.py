@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.bounds import BOUNDS
-from conformance.marks import needs, verifies
+from conformance.marks import needs, side_by_side, verifies
 from conformance.probes.beside import at_once
 from conformance.probes.overruns import LIMIT, kept, late_machine, watched
 from conformance.probes.waits import ControlWait
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 TIMED_OUT = 124
 
 
+@side_by_side
 @verifies(TMO_01)
 @needs(opens=True)
 def test_a_command_over_its_limit_ends_with_124(inside: Inside) -> None:
@@ -39,6 +40,7 @@ def test_a_command_over_its_limit_ends_with_124(inside: Inside) -> None:
             )
 
 
+@side_by_side
 @verifies(TMO_01)
 @needs(opens=True)
 def test_only_the_limit_makes_it_124(target: Target, inside: Inside) -> None:
@@ -70,6 +72,7 @@ def test_only_the_limit_makes_it_124(target: Target, inside: Inside) -> None:
         )
 
 
+@side_by_side
 @verifies(TMO_01)
 @needs(opens=True)
 def test_what_was_over_its_limit_does_nothing_more(inside: Inside) -> None:
@@ -83,6 +86,7 @@ def test_what_was_over_its_limit_does_nothing_more(inside: Inside) -> None:
             )
 
 
+@side_by_side
 @verifies(TMO_05)
 @needs(opens=True)
 def test_output_from_before_the_limit_is_kept(inside: Inside) -> None:
@@ -104,6 +108,7 @@ def test_output_from_before_the_limit_is_kept(inside: Inside) -> None:
             )
 
 
+@side_by_side
 @verifies(TMO_08)
 @needs(opens=True)
 def test_the_caller_waits_for_the_limit_and_little_longer(inside: Inside) -> None:
@@ -122,6 +127,7 @@ def test_the_caller_waits_for_the_limit_and_little_longer(inside: Inside) -> Non
             )
 
 
+@side_by_side
 @verifies(TMO_10)
 @needs(opens=True)
 def test_the_session_is_usable_after_a_timeout(inside: Inside) -> None:
@@ -177,6 +183,7 @@ def test_a_limit_that_is_none_raises(inside: Inside, limit: float) -> None:
 _TRIES = 3
 
 
+@side_by_side
 @verifies(TMO_12)
 @needs(opens=True)
 def test_fractions_of_a_second_count(target: Target, inside: Inside) -> None:

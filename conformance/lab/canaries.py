@@ -11,9 +11,13 @@ import fcntl
 import os
 import socket
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+
+from docker.errors import DockerException
+from testcontainers.core.config import testcontainers_config
+from testcontainers.core.container import DockerContainer
 
 from conformance.lab.client import Lab
 from conformance.lab.errors import LabError, LabUnavailable
@@ -102,17 +106,19 @@ def _one_at_a_time(folder: Path) -> Iterator[None]:
 
 
 def _start(lab: Lab, folder: Path, image: str) -> None:
-    engine = lab.engine()
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         listener.bind(str(folder / LINE_NAME))
         listener.listen(1)
         listener.settimeout(_READY_SECONDS)
-        container = engine.start(_container(lab, folder, image))
+        container = _container(lab, folder, image)
+        os.environ["DOCKER_HOST"] = lab.start_engine()  # the library's own settings may differ
         try:
+            container.start()
             connection, _ = listener.accept()
             proxies = Line(connection).hear("ready")
-        except (OSError, LabError) as cause:
-            engine.remove([("container", container)])
+        except (OSError, LabError, DockerException) as cause:
+            with suppress(DockerException):  # it removes itself where its servers ended
+                container.stop()
             raise LabUnavailable(
                 f"the lab's servers did not start on your engine ({_last_words(folder) or cause}); "
                 "use an engine of this machine, or run as root with dockerd installed"
@@ -133,20 +139,20 @@ def _last_words(folder: Path) -> str:
     return lines[-1][:300] if lines else ""
 
 
-def _container(lab: Lab, folder: Path, image: str) -> dict[str, object]:
+def _container(lab: Lab, folder: Path, image: str) -> DockerContainer:
+    # Its clean-up would need an image from a registry: this one goes with the launcher's lock.
+    testcontainers_config.ryuk_disabled = True
     program = [sys.executable, "-P", "-m", "conformance.lab.servers.canary", str(folder)]
     path = os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH", ""))))
-    return {
-        "Image": image,
-        "Entrypoint": ["chroot", _MACHINE, *program, str(os.geteuid()), str(os.getegid())],
-        "Cmd": [],
-        "User": "0",
-        "Env": [f"PYTHONPATH={path}", "PYTHONDONTWRITEBYTECODE=1"],
-        "WorkingDir": "/",
-        "HostConfig": {
-            "Binds": [f"/:{_MACHINE}:ro", f"{lab.folder}:{_MACHINE}{lab.folder}"],
-            "CapAdd": ["NET_ADMIN"],
-            "NetworkMode": "default",
-            "AutoRemove": True,
-        },
-    }
+    return DockerContainer(
+        image,
+        docker_client_kw={"environment": {**os.environ, "DOCKER_HOST": lab.start_engine()}},
+        env={"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"},
+        volumes=[("/", _MACHINE, "ro"), (str(lab.folder), f"{_MACHINE}{lab.folder}", "rw")],
+        entrypoint=["chroot", _MACHINE, *program, str(os.geteuid()), str(os.getegid())],
+        user="0",
+        working_dir="/",
+        cap_add=["NET_ADMIN"],
+        network_mode="default",
+        auto_remove=True,
+    )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager, contextmanager, suppress
-from typing import TYPE_CHECKING, Any
-from unittest.mock import patch
+from contextlib import asynccontextmanager, suppress
+from types import new_class
+from typing import TYPE_CHECKING
 
 from conformance.requirements import reference
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator
 
     from conformance.subject.targets import Target
     from sandboxes.contract import OpenRequest, RunningSandbox, Sandbox
@@ -22,24 +22,30 @@ def documented(target: Target) -> float | None:
     return reference.DEFAULT_LIMITS.get(reference.public_class(target.cls).__name__)
 
 
-@contextmanager
-def small_default(target: Target, seconds: int) -> Iterator[dict[str, Any]]:
-    """Give the options with which a sandbox has this default limit, while the block runs.
+def small_default(target: Target, seconds: int) -> Target:
+    """Give the same subject with this default limit.
 
     Where the constructor has no option for it, what `open` yields is told so: its attribute
     is what the limit of a command is taken from.
     """
     if target.has_option(OPTION):
-        yield {OPTION: seconds}
-        return
-    original = target.cls.open
+        return target.variant(options={OPTION: seconds})
+    cls = target.cls
 
     @asynccontextmanager
     async def open_(sandbox: Sandbox, request: OpenRequest) -> AsyncIterator[RunningSandbox]:
-        async with original(sandbox, request) as running:
+        async with cls.open(sandbox, request) as running:
             with suppress(Exception):  # one that cannot be told shows it by its commands
                 running.default_timeout_seconds = float(seconds)
             yield running
 
-    with patch.object(target.cls, "open", open_):
-        yield {}
+    # A type of its own, since other checks may open the subject at the same time.
+    names = {"open": open_, "__module__": cls.__module__, "__qualname__": cls.__qualname__}
+    return target.variant(
+        cls=new_class(cls.__name__, (cls,), exec_body=lambda own: own.update(names))
+    )
+
+
+def can_be_changed(target: Target) -> bool:
+    """Whether a sandbox that goes on past a small default breaks a rule."""
+    return target.has_option(OPTION) or documented(target) is not None

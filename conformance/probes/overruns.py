@@ -6,6 +6,7 @@ They take seconds, so they run once for all the checks that judge one side of th
 from __future__ import annotations
 
 import secrets
+import threading
 import time
 from dataclasses import dataclass
 from functools import partial
@@ -109,6 +110,11 @@ class Watched:
             raise NotRun("no program inside makes a session of its own; put setsid inside")
         return self.result
 
+    @property
+    def is_late(self) -> bool:
+        """Whether its caller had no answer in time."""
+        return isinstance(self.broke, Hang) or self.took > BOUNDS.execute(LIMIT)
+
     def was_seen(self) -> None:
         """Make sure that the witness of its life is one.
 
@@ -126,6 +132,7 @@ class Watched:
 
 
 _watched: dict[str, list[Watched]] = {}
+_watching = threading.Lock()
 
 
 def watched(inside: Inside, shows: str = "") -> list[Watched]:
@@ -139,21 +146,30 @@ def watched(inside: Inside, shows: str = "") -> list[Watched]:
         NotRun: No command of this sandbox can take long enough.
     """
     target = inside.target
-    if target.name not in _watched:
-        box = inside.narrowest()
-        every = [
-            *COMMON,
-            *(PROCESSES if target.declared.fact("has_processes") else ()),
-            *(CANCELLED if can_cancel(box) else ()),
-        ]
-        calls: list[Callable[[], Watched | None]] = [partial(_can_be_late, box)]
-        calls += [partial(_watch, target, one) for one in every]
-        _watched[target.name] = [one for one in at_once(calls) if one is not None]
+    with _watching:  # checks that are made at once wait for the same commands
+        if target.name not in _watched:
+            _watched[target.name] = _watch_all(inside)
     return [
         one
         for one in _watched[target.name]
         if (shows in one.overrun.shows if shows else not (one.is_cancelled or one.is_missing))
     ]
+
+
+def _watch_all(inside: Inside) -> list[Watched]:
+    target, box = inside.target, inside.narrowest()
+    every = [
+        *COMMON,
+        *(PROCESSES if target.declared.fact("has_processes") else ()),
+        *(CANCELLED if can_cancel(box) else ()),
+    ]
+    calls: list[Callable[[], Watched | None]] = [partial(_can_be_late, box)]
+    calls += [partial(_watch, target, one) for one in every]
+    seen = [one for one in at_once(calls) if one is not None]
+    # So many at once make a machine busy; what was late among them may be late once more.
+    late = [one.overrun for one in seen if one.is_late]
+    again = {one.overrun: one for one in at_once([partial(_watch, target, one) for one in late])}
+    return [again.get(one.overrun, one) for one in seen]
 
 
 def can_cancel(box: Box) -> bool:

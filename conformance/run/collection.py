@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.requirements import ALL, covers
-from conformance.run.stash import RUN, requirements_of, subject_of
+from conformance.run.stash import RUN, company_of, requirements_of, subject_of
 
 if TYPE_CHECKING:
     from conformance.run.plan import Plan
@@ -43,6 +43,7 @@ class Collection:
                     "subject": subject_of(item),
                     "ids": requirements_of(item),
                     "in_scope": item in chosen,
+                    "together": together(item),
                 }
                 for item in items
             },
@@ -53,6 +54,13 @@ class Collection:
     def pytest_deselected(self, items: list[pytest.Item]) -> None:
         """Note what the user's options took out."""
         self._run.progress.write("deselected", nodeids=[item.nodeid for item in items])
+
+
+def together(item: pytest.Item) -> str:
+    """The same name for all checks that one worker should make; none for one that stands alone."""
+    # What is served at an address that was given is served to one worker at a time.
+    shares = "given_addresses" in getattr(item, "fixturenames", ())
+    return company_of(item) or ("given addresses" if shares else "")
 
 
 def in_scope(item: pytest.Item, plan: Plan) -> bool:

@@ -21,6 +21,7 @@ from conformance.run.levels import gates
 from conformance.run.plan import NO_LAB, Plan
 from conformance.run.progress import CheckResult, Progress
 from conformance.run.result import SKIPS, judge
+from conformance.run.side_by_side import SideBySide
 from conformance.run.stash import RESULT, RUN, Run, requirements_of, subject_of
 from conformance.subject.blame import forget, refused_by, shown
 from conformance.subject.capabilities import require
@@ -56,7 +57,7 @@ def configure(config: pytest.Config) -> None:
         target.surroundings = laboratory.surroundings
     run = Run(plan, Progress(plan.progress), targets, laboratory)
     config.stash[RUN] = run
-    for part in (fixtures, Collection(run), Inner(run)):
+    for part in (fixtures, Collection(run), Inner(run), SideBySide(run)):
         config.pluginmanager.register(part)
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Controller(run))
@@ -233,10 +234,25 @@ class Controller:
             did="the process that ran this check died",
             remedy="a sandbox never takes its host process down",
         )
-        if crashitem not in self._run.progress.read().results:
+        records = self._run.progress.read()
+        # One that had no turn yet was in company with others: the supervisor has each made alone.
+        if crashitem in records.started and crashitem not in records.results:
             self._run.progress.end(result)
         if self._run.plan.quiet:
             report.longrepr = failure_text(result)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_make_scheduler(
+        self,
+        config: pytest.Config,
+        log: Any,  # noqa: ANN401 - xdist's own
+    ) -> object | None:
+        """Have one worker make what belongs together, unless the user chose otherwise."""
+        if config.getoption("dist", "load") != "load":
+            return None
+        from conformance.run.distribution import scheduling
+
+        return scheduling(config, log, self._run.progress)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self) -> Generator[None, None, None]:

@@ -43,6 +43,12 @@ def subject_of(item: pytest.Item) -> str:
     return "" if callspec is None else str(callspec.params.get("target", ""))
 
 
+def company_of(item: pytest.Item) -> str:
+    """What a check is made side by side with: the same name for all of its company, or none."""
+    marked = item.get_closest_marker("side_by_side") is not None
+    return f"side by side: {subject_of(item)}" if marked else ""
+
+
 def requirements_of(item: pytest.Item) -> list[str]:
     """The ids that a check names, in its order."""
     ids = (str(entry) for mark in item.iter_markers("verifies") for entry in mark.args)

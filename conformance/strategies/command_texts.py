@@ -28,13 +28,17 @@ WORDS = (
     "%s%%",
     "-n",
     "!x",
+    "a !! b",
     "\ufeff",
     "a\nEOF\nb",
     "",
 )
 """One of each kind."""
 
-SHAPES = ("single quotes", "double quotes", "a here-document", "a variable", "on the last line")
+SHAPES = (
+    *("single quotes", "double quotes", "a here-document", "a variable", "on the last line"),
+    *("a space at the end", "indented lines"),
+)
 """The ways in which `command` writes a word."""
 
 _END = "END-of-the-word"
@@ -52,6 +56,11 @@ def command(shape: str, word: str, file: str) -> tuple[str, str]:
         return f"cat > {file} <<'{_END}'\n{word}\n{_END}\n", f"{word}\n"
     if shape == "a variable":
         return f"x={quoted}\nprintf '%s' \"$x\" > {file}", word
+    if shape == "a space at the end":
+        return f"> {file} printf '%s' {quoted}\\ ", f"{word} "
+    if shape == "indented lines":
+        lines = f"\n  and {word}"
+        return f"  x={shlex.quote(lines)}\n  printf '%s' \"$x\" > {file}", lines
     # Whatever a sandbox adds to a command must not end up in its comment.
     return f"\n\n  printf '%s' {quoted} > {file} # and a comment", word
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+
 from hypothesis import strategies as st
 
 contents = st.binary(max_size=300)
@@ -12,6 +14,7 @@ CONTENTS = (
     # Both forms of one letter, and what a shell, printf or a template would take for its own.
     "\u00e9e\u0301 100%s %d $HOME `id` !! \\n \\\\ \\x41 '\"\t{}".encode(),
     b"no final line feed",
+    gzip.compress(b"packed, and to stay so", mtime=0),
     b"",
 )
 """One of each kind that a path made for text changes."""
@@ -49,5 +52,11 @@ NAMES = (
 )
 """Names that a shell, a URL, a template or a tidy mind takes for something else."""
 
-ALIKE = ("name", "Name", " name", "name ", "e\u0301", "\u00e9", "a+b", "a b", "a%20b", "name.")
+FIRST = ("-n", "--", "~", "~root", "C:name", "@name", "#name", "[x]")
+"""Names that a path may begin with, which is where some programs look for their own signs."""
+
+ALIKE = (
+    *("name", "Name", " name", "name ", "e\u0301", "\u00e9", "a+b", "a b", "a%20b", "name."),
+    *("C:name", "n?me", "na*", "[n]ame", "[!a]ame"),
+)
 """Names of one folder that are files of their own."""

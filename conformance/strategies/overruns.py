@@ -49,6 +49,9 @@ COMMON = (
     Overrun("flooding", f"while :; do printf '%s\\n' {_LINE}; done"),
     Overrun("trapping TERM", f"trap 'exit 0' TERM; {loop()}"),
     Overrun("ignoring TERM", f"trap '' TERM; {_BEATS}", _for("end", "stubborn")),
+    # Who waits for the end of its output has that at once.
+    Overrun("with its output closed", "exec >&- 2>&-; sleep 30"),
+    Overrun("with its output elsewhere", f"exec > /dev/null 2>&1; {_BEATS}", _for("end")),
     Overrun("a subshell", f"({_BEATS}); :", _for("end")),
     Overrun("a pipeline", "sleep 30 | cat"),
     Overrun("waiting for a job", "sleep 30 & wait"),

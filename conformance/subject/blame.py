@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 from conformance.verdicts import Declined, HarnessError, NotApplicable, NotRun, Violation
 
-_OURS = (Violation, NotApplicable, NotRun, Declined, HarnessError)
+VERDICTS = (Violation, NotApplicable, NotRun, Declined, HarnessError)
+"""What only the suite raises."""
+
 _MAKERS = ("__init__", "__post_init__", "__new__", "allow")
 
 
@@ -39,7 +41,7 @@ _blamed: list[Blame] = []
 
 def blame(error: BaseException, call: str, remedy: str) -> None:
     """Note that the exception came out of the subject; the suite's own are left out."""
-    if not isinstance(error, _OURS):
+    if not isinstance(error, VERDICTS):
         _blamed.append(Blame(error, call, remedy))
 
 
@@ -50,7 +52,7 @@ def blamed(error: BaseException) -> Blame | None:
 
 def refused_by(kind: type, error: BaseException) -> bool:
     """Whether an exception came out of the building of a value of this type, and no one's else."""
-    if isinstance(error, _OURS) or blamed(error) is not None:
+    if isinstance(error, VERDICTS) or blamed(error) is not None:
         return False
     makers = [vars(base).get(name) for base in kind.__mro__ for name in _MAKERS]
     codes = {getattr(getattr(one, "__func__", one), "__code__", None) for one in makers}

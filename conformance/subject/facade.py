@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from conformance.bounds import BOUNDS
-from conformance.subject.blame import blame, shown
+from conformance.subject.blame import VERDICTS, blame, shown
 from conformance.subject.flight import Flight
 from conformance.verdicts import NotApplicable, Violation
 from sandboxes.contract import RunningSandbox, SandboxExecutionResult
@@ -67,6 +67,20 @@ def run(
     return result_of(loop.finish(work, bound, call), call, remedy)
 
 
+def _theirs(
+    work: Callable[[], Coroutine[Any, Any, T]], call: str, remedy: str
+) -> Callable[[], Coroutine[Any, Any, T]]:
+    """Keep verdicts to ourselves: what a subject raises is none, whatever class it takes for it."""
+
+    async def made() -> T:
+        try:
+            return await work()
+        except VERDICTS as error:
+            raise Violation(f"{call} raised {shown(error)}", remedy=remedy) from error
+
+    return made
+
+
 class Box:
     """A live sandbox as checks use it.
 
@@ -108,7 +122,11 @@ class Box:
         call = f"execute({_short(command)}{given})"
         result = run(
             self._loop,
-            lambda: running.execute(command, timeout_seconds=timeout_seconds),
+            _theirs(
+                lambda: running.execute(command, timeout_seconds=timeout_seconds),
+                call,
+                _EXECUTE_REMEDY,
+            ),
             BOUNDS.execute(limit),
             call,
             _EXECUTE_REMEDY,
@@ -120,7 +138,11 @@ class Box:
         running = self.running
         call = f"execute({_short(command)}, timeout_seconds={timeout_seconds!r})"
         outcome = self._loop.start(
-            lambda: running.execute(command, timeout_seconds=timeout_seconds)
+            _theirs(
+                lambda: running.execute(command, timeout_seconds=timeout_seconds),
+                call,
+                _EXECUTE_REMEDY,
+            )
         )
         return Flight(
             self._loop,
@@ -133,7 +155,8 @@ class Box:
         """Read a whole file."""
         running = self.running
         call = f"read_file({_short(path)})"
-        data = run(self._loop, lambda: running.read_file(path), BOUNDS.files, call, _FILE_REMEDY)
+        work = _theirs(lambda: running.read_file(path), call, _FILE_REMEDY)
+        data = run(self._loop, work, BOUNDS.files, call, _FILE_REMEDY)
         if not isinstance(data, bytes):
             raise Violation(f"{call} returned a {type(data).__name__}", remedy="return bytes")
         return data
@@ -142,7 +165,8 @@ class Box:
         """Write a whole file."""
         running = self.running
         call = f"write_file({_short(path)}, {len(data)} bytes)"
-        run(self._loop, lambda: running.write_file(path, data), BOUNDS.files, call, _FILE_REMEDY)
+        work = _theirs(lambda: running.write_file(path, data), call, _FILE_REMEDY)
+        run(self._loop, work, BOUNDS.files, call, _FILE_REMEDY)
 
     def detach(self) -> JsonValue:
         """Let go of it without deleting it, and give what resuming it takes."""

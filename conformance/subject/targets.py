@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import uuid
 from contextlib import suppress
@@ -89,6 +90,16 @@ class Target:
 
     def __repr__(self) -> str:
         return f"Target({self.name})"
+
+    def variant(
+        self, *, cls: type[Sandbox] | None = None, options: Mapping[str, Any] | None = None
+    ) -> Target:
+        """Give the same subject with a subclass of its class, or with further options."""
+        self._live_loop()  # which both share, and this one closes
+        changed = copy.copy(self)
+        changed.cls = cls or self.cls
+        changed.options = {**self.options, **(options or {})}
+        return changed
 
     @property
     def Network(self) -> type[Network]:

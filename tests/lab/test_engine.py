@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 import time
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.lab.engine_place import images_folder
+from tests import engines
 from tests.lab.accounts import ROOT
 
 if TYPE_CHECKING:
@@ -33,12 +32,8 @@ _CANARY = Path("/var/lib/lab-engine-canary")
 @pytest.fixture(scope="session")
 def engine_account(caller: Account) -> Account:
     """An account that can have an engine in the lab, with images for it."""
-    if os.geteuid() != 0:
-        pytest.skip("only root starts an engine in the lab")
-    if shutil.which("dockerd") is None:
-        pytest.skip("dockerd is needed (docker.io)")
-    if not (images_folder(os.environ) / "busybox.tar").exists():
-        pytest.skip("images are needed: python fixtures/images/make.py")
+    if missing := engines.missing():
+        pytest.skip(missing)
     return caller
 
 
