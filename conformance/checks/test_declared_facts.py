@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import shlex
 from typing import TYPE_CHECKING
+from unittest.mock import patch
 
 import pytest
 
+from conformance.lab.plan import LAB_VARIABLE
 from conformance.marks import needs, verifies
 from conformance.probes import declared
 from conformance.probes.inside import connections, describe, needs_of_lab
@@ -97,6 +100,26 @@ def test_an_isolated_sandbox_shows_nothing_of_the_host(inside: Inside) -> None:
         raise Violation(
             f"it declares isolated, and a command read {' and '.join(seen)}",
             remedy="keep the host's files and processes out, or declare isolated = False",
+        )
+
+
+_ENVIRONMENTS = "env; export -p; cat /proc/self/environ /proc/[0-9]*/environ"
+
+
+@verifies(CFG_19)
+@needs(opens=True, isolated=True)
+def test_an_isolated_sandbox_has_an_environment_of_its_own(target: Target) -> None:
+    """With `isolated`, commands see no variable of the process that opened the sandbox."""
+    name, value = f"CONFORMANCE_{secrets.token_hex(4).upper()}_KEY", f"key-{secrets.token_hex(12)}"
+    with patch.dict(os.environ, {name: value}), target.open() as box:
+        told = declared.said(box, f'printf "%s\n" "${name}"; {_ENVIRONMENTS}')
+    # What a class copied when it was loaded has the one of these, and not the other.
+    leaked = [one for one in (value, os.environ.get(LAB_VARIABLE)) if one and one in told]
+    if leaked:
+        raise Violation(
+            f"it declares isolated, and a command read {leaked[0]!r} in its environment, which is "
+            "that of the process that opened the sandbox",
+            remedy="start commands with an environment of their own, without the user's keys",
         )
 
 

@@ -52,7 +52,8 @@ class Sandbox(metaclass=_Frozen):
         supports_background_processes: Commands may outlive `execute`, and the inside has
             `python3 -I` with socket and subprocess.
         has_processes: Commands are processes of an operating system.
-        isolated: Commands do not see the host's files and processes.
+        isolated: Commands do not see the host's files and processes, nor the environment of
+            the process that opens the sandbox.
         blocks_private_addresses: Private and loopback addresses stay refused whatever
             the network allows.
         supports_resume: `RunningSandbox.detach` and `OpenRequest.resume` work.
