@@ -120,7 +120,7 @@ class Command:
             [INIT, "--", *words("command", self._name, *self._arguments)],
             user=self._container.user,
             folder=WORKSPACE,
-            environ={"TINI_SUBREAPER": "1"},
+            environ={"TINI_SUBREAPER": "1", "SANDBOX_COMMAND": self._name},
         )
         try:
             with self._lock:

@@ -101,16 +101,26 @@ class Container:
                 self._put(CA_FILE, certificates)
             self._engine.call("start the container", lambda: self._engine.api.start(self.name))
             self._prepare()
-        except BaseException as error:
-            with contextlib.suppress(SandboxError):
-                self.remove()
-            if isinstance(error, SandboxStartError) or not isinstance(error, SandboxError):
-                raise
-            raise SandboxStartError(
-                f"{self._plan.sandbox}: nothing can run in the image {self._plan.image}, which "
-                f"needs sh, sleep and setsid: {error}"
-            ) from error
+        except SandboxError as error:
+            fact = (
+                f"no container could be made of the image {self._plan.image}, which needs sh, "
+                f"sleep and setsid: {error}"
+            )
+            if isinstance(error, SandboxStartError):
+                fact = str(error)
+            raise SandboxStartError(f"{self._plan.sandbox}: {fact}{self._undone()}") from error
+        except BaseException:
+            self._undone()
+            raise
         return self
+
+    def _undone(self) -> str:
+        """Remove what was made so far, and say what that did not do."""
+        try:
+            self.remove()
+        except SandboxError as error:
+            return f"; and {error}"
+        return ""
 
     def _certificates(self) -> bytes:
         if self._plan.ca_bundle is None:
@@ -183,7 +193,7 @@ class Container:
         )
         if answer.word:
             raise SandboxStartError(
-                f"{self._plan.sandbox}: the image {self._plan.image} has {answer.word}; "
+                f"the image {self._plan.image} has {answer.word}; "
                 "add it to the image, or pass image= another one"
             )
 

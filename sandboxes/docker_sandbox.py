@@ -206,10 +206,8 @@ class LocalDockerSandbox(Sandbox):
         """Make the container; a cancelled caller waits for no image."""
         from sandboxes.docker_container import remove_leftovers
 
-        container, given_up = (
-            self._container(engine, self._plan(engine, request)),
-            threading.Event(),
-        )
+        container = self._container(engine, self._plan(engine, request))
+        given_up = threading.Event()
 
         def make() -> Container:
             try:
@@ -224,7 +222,9 @@ class LocalDockerSandbox(Sandbox):
         except asyncio.CancelledError:
             given_up.set()
             making.cancel()
-            await asyncio.wait({making})
+            await to_the_end(asyncio.ensure_future(asyncio.wait({making})))
+            if not making.cancelled():
+                making.exception()  # retrieved: the cancellation is what the caller hears of
             raise
 
     def _container(self, engine: Engine, plan: Plan) -> Container:

@@ -4,7 +4,8 @@
 # and the processes that could not be ended.
 #
 # The shell's parent is the engine's init, which adopts every orphan of the command: so all
-# that came of it is below that, whatever session, group or environment it has.
+# that came of it is below that, whatever session, group or environment it has. A command may
+# have killed them; then what still has its name in its environment is all that is found.
 shell=$1 name=$2 grace=$3 victims=
 read -r token || exit 0
 
@@ -23,8 +24,19 @@ clock() {
     now=${now%.*}${now#*.}
 }
 
+# Sets victims: what has the command's name in its environment.
+named() {
+    victims=
+    for entry in $(grep -ls "SANDBOX_COMMAND=$name" /proc/[0-9]*/environ); do
+        entry=${entry#/proc/}
+        entry=${entry%/environ}
+        look "$entry" && [ "$state" != Z ] && victims="$victims $entry"
+    done
+}
+
 # Sets victims: what lives below the init, but for the shell itself and its helpers.
 scan() {
+    [ -n "$root" ] || { named; return; }
     all=
     for entry in /proc/[0-9]*; do
         entry=${entry#/proc/}
@@ -54,16 +66,13 @@ scan() {
 tell() { kill -s "$1" $victims 2>/dev/null; }
 told_all() { echo "$token$victims"; echo "$token$victims" >&2; exit 0; }
 
-look "$shell" || told_all
-root=$parent
-# An init that was killed has left its orphans to the container's own, which has others' too.
-[ "$root" -gt 1 ] || root=none
-case $(tr '\0' ' ' <"/proc/$shell/cmdline") in
-*" $name "*) ;;
-*) told_all ;;
+root=
+# An orphan's parent is the container's own init, which has others' too.
+case $(tr '\0' ' ' 2>/dev/null <"/proc/$shell/cmdline") in
+*" $name "*) look "$shell" && [ "$parent" -gt 1 ] && root=$parent ;;
 esac
 # The init stays as long as the shell does, and adopts on.
-kill -s STOP "$shell"
+[ -z "$root" ] || kill -s STOP "$shell"
 clock
 deadline=$((now + grace))
 scan
@@ -74,11 +83,11 @@ while [ -n "$victims" ] && [ "$now" -lt "$deadline" ]; do
     scan
     clock
 done
-deadline=$((now + 200))
+deadline=$((now + 300))
 while [ -n "$victims" ] && [ "$now" -lt "$deadline" ]; do
     tell KILL
     scan
     clock
 done
-kill -s CONT "$shell"
+[ -z "$root" ] || kill -s CONT "$shell"
 told_all
