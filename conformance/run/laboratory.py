@@ -85,9 +85,10 @@ class Laboratory:
         lab = self.connect()
         lab.require_image(name)
         if lab.mode == "loopback":
-            from conformance.lab.canaries import with_canaries
+            from conformance.lab.canaries import CanaryLab, with_canaries
 
-            self._lab = with_canaries(lab, _worker(), name)
+            if not isinstance(lab, CanaryLab):  # those of another subject will do
+                self._lab = with_canaries(lab, _worker(), name)
 
     def shared(self) -> AbstractContextManager[Any]:
         """Hold the lab against checks that need it for themselves."""

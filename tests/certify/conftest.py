@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-BOUND_SECONDS = 300
+BOUND_SECONDS = 600
 
 
 @dataclass(frozen=True)

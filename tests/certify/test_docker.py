@@ -21,7 +21,7 @@ DEBIAN = '--sandbox-option=image="sandbox-conformance/debian:local"'
 BUSYBOX = (
     '--sandbox-option=image="sandbox-conformance/busybox:local"',
     '--sandbox-option=shell="sh"',
-    "--requirement=EXE-01,EXE-02,TMO-01,TMO-02,TMO-03,TMO-04,FIL-01,FIL-02,LIF-01,LIF-10,LIF-16",
+    "--requirement=EXE-01,TMO-01,TMO-02,TMO-03,TMO-04,FIL-01,LIF-01,LIF-16",
 )
 QUICK = "--conformance-profile=quick"
 
@@ -49,7 +49,7 @@ def test_docker_is_certified_on_busybox_for_what_needs_no_more(certify: Certify)
     run = certify("--sandbox=docker", *BUSYBOX, QUICK, "-n2", "--require-certified")
 
     assert run.certificate["outcome"] == "certified", run.output
-    assert {run.verdicts[name] for name in ("TMO-02", "LIF-10", "LIF-16")} == {"pass"}
+    assert {run.verdicts[name] for name in ("TMO-02", "LIF-01", "LIF-16")} == {"pass"}
 
 
 _ON_THAT_MACHINE = """
@@ -66,30 +66,23 @@ print("left:", engine.items())
 """
 
 
-def on_a_persons_machine(*options: str) -> str:
-    """What a run says on a machine without an uplink, whose engine is none of the run's lab."""
-    script = f"OPTIONS = {[*options, DEBIAN, QUICK]!r}{_ON_THAT_MACHINE}"
+@pytest.mark.usefixtures("_engine")
+def test_a_persons_own_engine_is_judged_at_canaries_that_see_what_gets_out() -> None:
+    faulty = "faulty.docker_containers:IsOnTheDefaultNetwork"
+    options = [
+        *("--sandbox=docker", f"--sandbox={faulty}", DEBIAN, QUICK),
+        *("--requirement=EGR-05,LIF-16", "--requirement=docker=EGR-03,EGR-05,LIF-01,LIF-16"),
+    ]
+    # The person's machine is a sealed lab: without an uplink, and its engine is not the run's.
+    script = f"OPTIONS = {options!r}{_ON_THAT_MACHINE}"
     run = Account().run_python(script, environ={"PYTHONPATH": str(ROOT / "fixtures")})
-    return run.stdout + run.stderr
 
-
-@pytest.mark.usefixtures("_engine")
-def test_a_persons_own_engine_is_judged_at_canaries_in_a_container() -> None:
-    told = on_a_persons_machine("--sandbox=docker", "--requirement=EGR-03,EGR-05,LIF-01,LIF-16")
-
-    assert "docker: certified" in told, told
-    assert "lab: loopback" in told
-    assert "left: {}" in told
-
-
-@pytest.mark.usefixtures("_engine")
-def test_on_a_persons_own_engine_the_canaries_see_what_gets_out() -> None:
-    name = "faulty.docker_containers:IsOnTheDefaultNetwork"
-    told = on_a_persons_machine(f"--sandbox={name}", "--requirement=EGR-05,LIF-16")
-
-    assert "EGR-05 (M) fail" in told, told
-    assert "tcp request at 172." in told
-    assert "LIF-16 (R) fail" in told
+    assert "docker: certified" in run.stdout, run.stdout + run.stderr
+    assert "lab: loopback" in run.stdout
+    assert "EGR-05 (M) fail" in run.stdout
+    assert "tcp request at 172." in run.stdout
+    assert "LIF-16 (R) fail" in run.stdout
+    assert "left: {}" in run.stdout
 
 
 def refusal(*options: str, **environ: str) -> str:
