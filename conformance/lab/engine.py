@@ -33,6 +33,7 @@ DEVICES = ("docker", "br-", "veth")
 SOCKET = SCRATCH / "lab" / "docker.sock"
 CONTROL_SOCKET = SCRATCH / "lab" / "engine.sock"
 _USUAL_SOCKET = "/var/run/docker.sock"
+_OWN = "or pass --lab=loopback to use the one that you have"
 _START_SECONDS = 150.0
 _CGROUPS = "sandbox-conformance-"
 
@@ -62,10 +63,10 @@ def offer(plan: Plan) -> Offer | str:
     Call it in the launcher, whose id is that of the lab on the machine.
     """
     if os.geteuid() != 0:
-        return "only root starts an engine in the lab; run as root"
+        return f"only root starts an engine in the lab; run as root, {_OWN}"
     program = shutil.which(PROGRAM, path=plan.environ.get("PATH"))
     if program is None:
-        return f"{PROGRAM} is not on the PATH; install it, such as by apt-get install docker.io"
+        return f"{PROGRAM} is not on the PATH; install it (apt-get install docker.io), {_OWN}"
     folder = Path(os.path.realpath(engine_folder(plan.environ)))
     ancestor = next(path for path in (folder, *folder.parents) if path.is_dir())
     rest = str(folder.relative_to(ancestor))

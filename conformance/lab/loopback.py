@@ -37,8 +37,8 @@ _WATCH_SECONDS = 0.5
 _SWEEPS = 20
 _REMEDY = "use --lab=sealed on Linux, as root or with unprivileged user namespaces"
 _NO_ENGINE = (
-    "none answers at DOCKER_HOST or /var/run/docker.sock on this machine; start one, or let the "
-    "lab start its own"
+    "none answers at DOCKER_HOST or /var/run/docker.sock on this machine; start one, or run as "
+    "root with dockerd installed and without --lab=loopback"
 )
 
 MISSING = {
@@ -88,7 +88,7 @@ def _run_in(plan: Plan, scratch: Path, wake: int) -> int:
         mode="loopback",
         proxies=proxies,
         missing=MISSING,
-        engine_missing=f"{_NO_ENGINE}; {_REMEDY}",
+        engine_missing=_NO_ENGINE,
         own_engine=own,
     )
     facts.write(lab)

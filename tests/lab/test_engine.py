@@ -113,7 +113,10 @@ def test_two_labs_at_once_have_an_engine_each(engine_account: Account) -> None:
 
 @pytest.mark.parametrize(
     ("mode", "reason"),
-    [("sealed", "only root starts an engine in the lab; run as root"), ("loopback", "loopback")],
+    [
+        ("sealed", "only root starts an engine in the lab; run as root"),
+        ("loopback", "none answers at DOCKER_HOST"),
+    ],
 )
 def test_where_there_is_no_engine_the_lab_says_why(
     ordinary: Account, mode: str, reason: str
