@@ -24,6 +24,7 @@ _ODD = re.compile(
 _BARE_LF = re.compile(rb"(?<!\r)\n")
 _AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\[\]:@/\\?#%\s]+)(?::([0-9]{1,5}))?")
 _VERSIONS = (b"1.0", b"1.1")
+_LENGTHS = re.compile(rb"(?i)\r\ncontent-length:[ \t]*(.*?)[ \t]*(?=\r\n)")
 _DIGITS = re.compile(rb"[0-9]{1,18}")
 
 
@@ -167,13 +168,13 @@ class HeadReader:
 def _check_framing(raw: bytes, head: RequestHead) -> None:
     """Refuse a body whose end two servers could see at different places."""
     # h11 folds repeated lengths that agree into one: the raw head tells.
-    lengths = len(re.findall(rb"\r\ncontent-length:", raw, re.IGNORECASE))
+    lengths = _LENGTHS.findall(raw)
     codings = head.values(b"transfer-encoding")
-    if lengths > 1 or len(codings) > 1 or (lengths and codings):
+    if len(lengths) > 1 or len(codings) > 1 or (lengths and codings):
         raise Denied(400, "the body's length is given twice; send it once")
     if codings and (codings[0].lower() != b"chunked" or head.version == b"1.0"):
         raise Denied(400, "the transfer coding is not supported; send chunked")
-    if lengths and not _DIGITS.fullmatch(head.values(b"content-length")[0]):
+    if lengths and not _DIGITS.fullmatch(lengths[0]):
         raise Denied(400, "the body's length is no number")
     if any(value.lower() != b"100-continue" for value in head.values(b"expect")):
         raise Denied(417, "the expectation cannot be met")

@@ -168,7 +168,7 @@ class _Exchange:
             while True:
                 event = self._down.next_event()
                 if event is h11.NEED_DATA:
-                    self._down.receive_data(await self._client.receive(self._silence))
+                    self._down.receive_data(await self._more_of_client())
                 elif isinstance(event, h11.Data):
                     await self._origin.send(self._up.send(h11.Data(data=event.data)) or b"")
                 elif isinstance(event, h11.EndOfMessage):
@@ -183,6 +183,12 @@ class _Exchange:
         except (Denied, OSError):
             self._origin.abort()
             raise
+
+    async def _more_of_client(self) -> bytes:
+        try:
+            return await self._client.receive(self._silence)
+        except TimeoutError:
+            raise Denied(408, "the body of the request is too slow") from None
 
     async def _answer(self) -> None:
         try:
@@ -227,7 +233,9 @@ class _Exchange:
         """The head of an answer, without what is of the connection, and without secrets."""
         headers = [(name, value) for name, value in response.headers if name not in HOP_BY_HOP]
         if self._redaction is None:
-            return h11.Response(status_code=response.status_code, headers=headers)
+            return h11.Response(
+                status_code=response.status_code, headers=headers, reason=response.reason
+            )
         has_body = response.status_code not in _BODYLESS and self._outgoing.method != b"HEAD"
         coded = [value.lower() for name, value in headers if name == b"content-encoding"]
         if has_body and any(value != b"identity" for value in coded):
@@ -239,7 +247,11 @@ class _Exchange:
         covered = [
             (self._redaction.cover(name), self._redaction.cover(value)) for name, value in headers
         ]
-        return h11.Response(status_code=response.status_code, headers=covered)
+        return h11.Response(
+            status_code=response.status_code,
+            headers=covered,
+            reason=self._redaction.cover(response.reason),
+        )
 
 
 class _OriginFailed(Exception):
