@@ -46,26 +46,32 @@ def read_client_hello(data: bytes) -> ClientHello | None:
     Raises:
         NotTls: Whatever comes, it will not be a ClientHello.
     """
+    message = _first_message(data)
+    return None if message is None else _parse(_Fields(message))
+
+
+def _first_message(data: bytes) -> bytes | None:
+    """The body of the first handshake message, which several records may hold."""
     message, start = b"", 0
     while start < len(data):
         record = data[start : start + 5]
         if record[0] != _HANDSHAKE or (len(record) > 1 and record[1] != 3):
             raise NotTls("the first bytes are no TLS handshake")
         if len(record) < 5:
-            break
+            return None
         length = int.from_bytes(record[3:5], "big")
         if not 0 < length <= _MAX_RECORD:
             raise NotTls("the first TLS record has an impossible length")
         message += data[start + 5 : start + 5 + length]
         start += 5 + length
-    if message and message[0] != _CLIENT_HELLO:
-        raise NotTls("the first TLS message is no ClientHello")
-    length = int.from_bytes(message[1:4], "big")
-    if len(message) >= 4 and length > MAX_HELLO:
-        raise NotTls("the ClientHello is too long")
-    if len(message) < 4 or len(message) < 4 + length:
-        return None
-    return _parse(_Fields(message[4 : 4 + length]))
+        if message and message[0] != _CLIENT_HELLO:
+            raise NotTls("the first TLS message is no ClientHello")
+        end = 4 + int.from_bytes(message[1:4], "big")
+        if len(message) >= 4 and end > MAX_HELLO:
+            raise NotTls("the ClientHello is too long")
+        if len(message) >= 4 and len(message) >= end:
+            return message[4:end]
+    return None
 
 
 class _Fields:

@@ -77,6 +77,7 @@ class Origins:
         self._context = ssl.create_default_context()
         if ca_bundle is not None:
             self._context.load_verify_locations(cafile=ca_bundle)
+        self._context.hostname_checks_common_name = False
         self._context.minimum_version = ssl.TLSVersion.TLSv1_2
         self._context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
         self._context.set_alpn_protocols(["http/1.1"])

@@ -41,13 +41,18 @@ class Redaction:
         """Cover what is whole in some bytes."""
         return self._pattern.sub(lambda match: b"*" * len(match.group()), data)
 
-    def held_back(self, data: bytes) -> int:
-        """How many of the last bytes could be the beginning of a secret."""
+    def settled(self, data: bytes) -> int:
+        """How many of the first bytes stay what they are, whatever comes after them."""
+        end = len(data)
         for size in range(min(self._longest - 1, len(data)), 0, -1):
             tail = data[-size:]
             if any(len(one) > size and one.startswith(tail) for one in self._spellings):
-                return size
-        return 0
+                end -= size
+                break
+        for match in self._pattern.finditer(data):
+            if match.start() < end < match.end():
+                return match.start()
+        return end
 
 
 class RedactedStream:
@@ -63,12 +68,12 @@ class RedactedStream:
 
     def feed(self, data: bytes) -> bytes:
         """Take a piece, and give what can be shown."""
-        data = self._redaction.cover(self._held + data)
-        held = self._redaction.held_back(data)
-        self._held = data[len(data) - held :]
-        return data[: len(data) - held]
+        data = self._held + data
+        end = self._redaction.settled(data)
+        self._held = data[end:]
+        return self._redaction.cover(data[:end])
 
     def rest(self) -> bytes:
         """Give what was held back, when the body has ended."""
         held, self._held = self._held, b""
-        return held
+        return self._redaction.cover(held)

@@ -114,7 +114,7 @@ class _Exchange:
     ) -> None:
         self._head, self._outgoing = head, outgoing
         self._client, self._origin, self._heads = client, origin, heads
-        self._redaction, self._silence = redaction, limits.silence_seconds
+        self._redaction, self._limits = redaction, limits
         self._down = head.machine
         self._up = h11.Connection(h11.CLIENT, max_incomplete_event_size=limits.head_bytes)
         self._answered = False
@@ -186,7 +186,7 @@ class _Exchange:
 
     async def _more_of_client(self) -> bytes:
         try:
-            return await self._client.receive(self._silence)
+            return await self._client.receive(self._limits.silence_seconds)
         except TimeoutError:
             raise Denied(408, "the body of the request is too slow") from None
 
@@ -203,6 +203,7 @@ class _Exchange:
         while True:
             event = await self._next_of_origin()
             if isinstance(event, h11.Response):
+                self._check_size(event)
                 body = RedactedStream(self._redaction) if self._redaction else None
                 await self._client.send(self._down.send(self._cleaned(event)) or b"")
                 self._answered = True
@@ -223,11 +224,17 @@ class _Exchange:
         event: object
         while (event := self._up.next_event()) is h11.NEED_DATA:
             try:
-                data = await self._origin.receive(self._silence)
+                data = await self._origin.receive(self._limits.silence_seconds)
             except OSError:  # a timeout and what TLS complains of are
                 raise _OriginFailed from None
             self._up.receive_data(data)
         return event
+
+    def _check_size(self, response: h11.Response) -> None:
+        size = sum(len(name) + len(value) for name, value in response.headers)
+        limits = self._limits
+        if size > limits.head_bytes or len(response.headers) > limits.header_count:
+            raise _OriginFailed
 
     def _cleaned(self, response: h11.Response) -> h11.Response:
         """The head of an answer, without what is of the connection, and without secrets."""

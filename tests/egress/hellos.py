@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 
-ECH, PADDING = 0xFE0D, 21
+ECH, UNKNOWN = 0xFE0D, 0x0A0A
 
 
 def hello(name: str | None) -> bytes:

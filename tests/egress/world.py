@@ -189,8 +189,19 @@ class World:
         self.routes: dict[tuple[str, int], int] = {}
         self.asked: list[str] = []
         self.dialled: list[tuple[str, int]] = []
+        self._stack = contextlib.ExitStack()
         self.proxy: EgressProxy
         self.address: tuple[str, int]
+
+    def closing(self, server: asyncio.Server) -> None:
+        """Close a server of a test's own with the world."""
+        self._stack.callback(server.close)
+
+    def __enter__(self) -> World:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
 
     async def resolve(self, name: str, port: int) -> Sequence[str]:
         self.asked.append(name)
@@ -295,6 +306,7 @@ async def world(
     listener = socket.create_server(("127.0.0.1", 0))
     here.address = listener.getsockname()
     async with contextlib.AsyncExitStack() as stack:
+        stack.enter_context(here)
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         bundle = Path(folder, "ca.pem")
         here.ca.cert_pem.write_to_path(bundle)
@@ -307,7 +319,7 @@ async def world(
             here.addresses[name] = [address]
             for port, tls in ((443, context), (80, None)):
                 server = await asyncio.start_server(origin.serve, "127.0.0.1", 0, ssl=tls)
-                stack.callback(server.close)
+                here.closing(server)
                 here.routes[address, port] = server.sockets[0].getsockname()[1]
         here.proxy = await stack.enter_async_context(
             EgressProxy(
