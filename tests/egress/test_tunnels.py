@@ -94,7 +94,7 @@ def test_other_spellings_of_a_listed_host_are_let_through(target: str) -> None:
 
 
 ODD_CONNECTS = {
-    "Host of another": (connect(f"{OTHER}:443", "Host: evil.test:443"), 400),
+    "Host of a listed one": (connect("evil.test:443", f"Host: {OTHER}:443"), 403),
     "two Hosts": (connect(f"{OTHER}:443", f"Host: {OTHER}", "Host: evil.test"), 400),
     "body": (connect(f"{OTHER}:443", f"Host: {OTHER}", "Content-Length: 5") + b"hello", 400),
     "chunked body": (
@@ -117,6 +117,16 @@ def test_an_odd_word_to_the_proxy_is_refused(raw: bytes, status: int) -> None:
             assert (here.asked, here.dialled) == ([], [])
 
     run(attack())
+
+
+def test_the_host_header_of_a_tunnel_counts_for_nothing() -> None:
+    async def use() -> None:
+        async with world() as here:
+            here.addresses["proxy.test"] = ["9.9.9.1"]
+            assert (await here.plain(connect(f"{OTHER}:443", "Host: proxy.test:80"))).status == 200
+            assert (here.asked, here.dialled) == ([OTHER], [("9.9.9.2", 443)])
+
+    run(use())
 
 
 def test_none_refuses_every_tunnel() -> None:

@@ -87,7 +87,7 @@ class Origin:
                 self.seen.append(Exchange(head, body))
                 writer.write(self._answer(head))
                 await writer.drain()
-                if b"connection: close" in self._answer(head).lower():
+                if b"connection: close" in (head + self._answer(head)).lower():
                     break
         writer.close()
 
