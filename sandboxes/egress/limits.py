@@ -10,7 +10,8 @@ class ProxyLimits:
     """The bounds of one proxy.
 
     Attributes:
-        connections: How many clients are served at once; the next get a 503.
+        connections: How many clients are served at once; the next get a 503. Each takes two open
+            files, of which a process often has 1024.
         head_bytes: The longest head of a request or response.
         header_count: The most headers of one head.
         head_seconds: Time for a client's whole head, hello and handshake, each.
@@ -19,7 +20,7 @@ class ProxyLimits:
         silence_seconds: How long a request, answer or tunnel may stand still.
     """
 
-    connections: int = 1000
+    connections: int = 400
     head_bytes: int = 64 * 1024
     header_count: int = 200
     head_seconds: float = 15

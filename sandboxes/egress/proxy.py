@@ -129,8 +129,11 @@ class EgressProxy:
 
     @property
     def ca_pem(self) -> bytes:
-        """What the inside must trust beside its own: the session's CA, and the `ca_bundle`."""
-        return self._ca.pem + self._bundle
+        """What the inside must trust beside its own: the `ca_bundle`, and the session's CA.
+
+        The latter is there only where bindings make the proxy open tunnels.
+        """
+        return (self._ca.pem if self._rules else b"") + self._bundle
 
     def environ(self, address: str, ca_file: str) -> dict[str, str]:
         """Give the variables that make programs inside use the proxy.

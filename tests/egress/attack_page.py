@@ -11,6 +11,7 @@ from tests.egress import (
     test_bindings,
     test_clients,
     test_endurance,
+    test_fuzz,
     test_names,
     test_plain,
     test_requests,
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 MODULES = (
     *(test_requests, test_tunnels, test_plain, test_names, test_answers, test_bindings),
-    *(test_endurance, test_clients),
+    *(test_endurance, test_clients, test_fuzz),
 )
 
 _HEAD = """\
@@ -51,8 +52,9 @@ answer; a refusal has one line that names the fact and the remedy.
 
 ## Not closed
 
-- Which host a request names within a tunnel that the proxy does not open (domain fronting):
-  list hosts whose operator does not serve other people's names on the same address.
+- Which host a request names within a tunnel that the proxy does not open (domain fronting),
+  or a second ClientHello that its server asked for: list hosts whose operator does not serve
+  other people's names on the same address.
 - A secret that an origin sends back in a shape of its own (base64, reversed, in parts).
 - Whether a host without bindings has a valid certificate: its client has to check it.
 """
@@ -142,6 +144,11 @@ SECTIONS: dict[str, list[Attack]] = {
             r.test_a_connection_that_was_good_is_judged_again_for_each_request,
             "421, and the connection ends",
             title="bad request after good ones",
+        ),
+        Attack(
+            test_fuzz.test_what_reaches_an_origin_is_clear_and_rightful,
+            "what reaches the origin is clear, and has the secret only under the prefix",
+            title="generated edits of requests",
         ),
         Attack(
             r.test_the_secret_goes_to_its_own_host_alone,
