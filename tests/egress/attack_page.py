@@ -408,6 +408,7 @@ CONTROLS = {
     n.test_the_next_address_is_tried_where_one_does_not_answer,
     n.test_what_is_not_there_is_said_to_be_so,
     e.test_one_direction_may_be_silent_while_the_other_is_not,
+    e.test_last_words_wait_for_a_client_that_reads_late,
     e.test_a_hundred_at_once_are_all_served,
     e.test_nothing_is_left_when_it_closes,
     e.test_open_tunnels_end_with_it,

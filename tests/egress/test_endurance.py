@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from sandboxes.contract import Network
-from sandboxes.egress import EgressProxy, ProxyLimits
+from sandboxes.egress import EgressProxy, ProxyLimits, wire
 from sandboxes.egress.tunnel import _Silence
 from tests.egress import hellos
 from tests.egress.test_tunnels import connect
@@ -35,8 +35,6 @@ from tests.egress.world import (
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from sandboxes.egress.wire import Wire
 
 
 async def never(*_: object) -> None:
@@ -152,9 +150,9 @@ def test_one_direction_may_be_silent_while_the_other_is_not() -> None:
         slow = Slow()
         slow.silence = _Silence(1000)
         with pytest.raises(TimeoutError):
-            await slow.silence.receive(cast("Wire", slow))
+            await slow.silence.receive(cast("wire.Wire", slow))
         assert slow.waited == 2
-        assert await slow.silence.receive(cast("Wire", slow)) == b"at last"
+        assert await slow.silence.receive(cast("wire.Wire", slow)) == b"at last"
 
     run(use())
 
@@ -184,6 +182,26 @@ def test_what_a_client_does_not_take_is_not_piled_up() -> None:
             writer.transport.abort()
 
     run(attack())
+
+
+def test_last_words_wait_for_a_client_that_reads_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire, "_LINGER_SECONDS", 0.01)
+
+    async def use() -> None:
+        ours, theirs = socket.socketpair()
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+        loop = asyncio.get_running_loop()
+        _, sender = await loop.create_connection(lambda: wire.Wire(PATIENCE), sock=ours)
+        await sender.send(bytes(60_000))  # less than what `send` waits for
+        ending = asyncio.create_task(sender.linger())
+        await asyncio.sleep(0.2)
+        assert not ending.done()
+        reader, writer = await asyncio.open_connection(sock=theirs)
+        assert len(await reader.read()) == 60_000
+        writer.close()
+        await ending
+
+    run(use())
 
 
 def test_a_client_that_goes_takes_its_origin_with_it() -> None:

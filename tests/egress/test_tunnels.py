@@ -178,6 +178,9 @@ NO_HELLO = {
     "name cut short": RIGHT.replace(b"\0\0\x0aother", b"\0\0\x0bother"),
     "hidden name (ECH)": hellos.with_extension(RIGHT, hellos.ECH, b"\0" * 32),
     "two names": hellos.with_extension(RIGHT, 0, b"\0\x07\0\0\x04evil"),
+    "two names, the right one last": hellos.with_extension(
+        hellos.hello("evil.test"), 0, b"\0\x0d\0\0\x0aother.test"
+    ),
     "name that ends in NUL": hellos.hello("other.testX").replace(b"other.testX", b"other.test\0"),
     "name with a port": hellos.hello("other.test:443"),
 }
