@@ -109,7 +109,10 @@ class EgressProxy:
         self._network = network
         self._entries = frozenset(network.entries)
         self._rules = by_host(rules_of(network, bindings, secrets or {}))
-        self._redactions = {host: Redaction(rules.secrets) for host, rules in self._rules.items()}
+        # All secrets everywhere: one host may show what another was told.
+        self._redaction = Redaction(
+            secret for rules in self._rules.values() for secret in rules.secrets
+        )
         self._ca = SessionCa(self._rules)
         self._limits = limits or ProxyLimits()
         self._bundle = b"" if ca_bundle is None else ca_bundle.read_bytes()
@@ -280,7 +283,7 @@ class EgressProxy:
             inner,
             judge,
             self._origins.connect_tls,
-            self._redactions[asked],
+            self._redaction,
             self._limits,
         )
         try:

@@ -24,6 +24,7 @@ Connect = Callable[["HostEntry"], Awaitable["Stream"]]
 """Connects to an origin that is let through; raises `Denied` where that fails."""
 
 _BODYLESS = frozenset({204, 304})
+_QUESTIONS = frozenset({b"GET", b"HEAD", b"OPTIONS"})
 
 
 class Relay:
@@ -72,10 +73,25 @@ class Relay:
     async def _exchange(self, head: RequestHead) -> bool:
         """Serve one request; whether the connection can serve another."""
         outgoing = self._judge(head)
-        origin = await self._origin_for(outgoing)
-        exchange = _Exchange(
+        kept = self._kept_for(outgoing)
+        if kept is not None:
+            exchange = self._new_exchange(head, outgoing, kept)
+            try:
+                return await self._run(exchange)
+            except Denied:
+                # Origins close what they kept when they like, also just now.
+                if not exchange.repeatable:
+                    raise
+        self._origin = await self._connect(outgoing.origin)
+        self._origin_is = outgoing.origin
+        return await self._run(self._new_exchange(head, outgoing, self._origin))
+
+    def _new_exchange(self, head: RequestHead, outgoing: Outgoing, origin: Stream) -> _Exchange:
+        return _Exchange(
             head, outgoing, self._client, origin, self._heads, self._redaction, self._limits
         )
+
+    async def _run(self, exchange: _Exchange) -> bool:
         try:
             reusable = await exchange.run()
         except BaseException:
@@ -85,13 +101,10 @@ class Relay:
             self._drop_origin()
         return exchange.client_reusable
 
-    async def _origin_for(self, outgoing: Outgoing) -> Stream:
-        kept = self._origin
-        if kept is None or self._origin_is != outgoing.origin or not kept.quiet:
+    def _kept_for(self, outgoing: Outgoing) -> Stream | None:
+        if self._origin and (self._origin_is != outgoing.origin or not self._origin.quiet):
             self._drop_origin()
-            kept = self._origin = await self._connect(outgoing.origin)
-            self._origin_is = outgoing.origin
-        return kept
+        return self._origin
 
     def _drop_origin(self) -> None:
         if self._origin is not None:
@@ -118,7 +131,14 @@ class _Exchange:
         self._down = head.machine
         self._up = h11.Connection(h11.CLIENT, max_incomplete_event_size=limits.head_bytes)
         self._answered = False
+        self._silent = True
         self.client_reusable = False
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether it changes nothing to make it again: it got no answer, and is only a question."""
+        asks = self._outgoing.method in _QUESTIONS and not self._head.has_body
+        return asks and self._silent
 
     async def run(self) -> bool:
         """Make it; whether the connection to the origin can serve another."""
@@ -227,6 +247,7 @@ class _Exchange:
                 data = await self._origin.receive(self._limits.silence_seconds)
             except OSError:  # a timeout and what TLS complains of are
                 raise _OriginFailed from None
+            self._silent = self._silent and not data
             self._up.receive_data(data)
         return event
 

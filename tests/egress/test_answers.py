@@ -13,8 +13,9 @@ import trustme
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sandboxes.contract import HeaderBinding
 from sandboxes.egress.redaction import RedactedStream, Redaction
-from tests.egress.world import API, OTHER, SECRET, request, run, world
+from tests.egress.world import API, BINDING, BOUND, OTHER, SECRET, request, run, world
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -178,6 +179,39 @@ def test_what_was_echoed_once_is_covered_on_other_paths_too() -> None:
             assert (await here.ask(API, request("/kept"))).body == HIDDEN
 
     run(attack())
+
+
+def test_a_secret_is_covered_in_answers_of_other_bound_hosts_too() -> None:
+    async def attack() -> None:
+        second = HeaderBinding(host=OTHER, header="X-Api-Key", secret_name="second")
+        secrets = {"key": SECRET, "second": "another-value"}
+        async with world(bindings=(BINDING, second), secrets=secrets) as here:
+            here.other.answers[b"/"] = answer(
+                f"Content-Length: {len(SECRET)}", body=SECRET.encode()
+            )
+            assert (await here.ask(OTHER, request(host=OTHER), opened=True)).body == HIDDEN
+
+    run(attack())
+
+
+@pytest.mark.parametrize(("method", "statuses"), [("GET", [200, 200]), ("POST", [200, 502])])
+def test_a_question_is_asked_again_where_a_kept_connection_was_closed(
+    method: str, statuses: list[int]
+) -> None:
+    async def use() -> None:
+        async with world() as here:
+            here.api.hangs_up = 1
+            client = await here.tunnel(API)
+            replies = []
+            for path in ("/v1/first", "/v1/second"):
+                await client.send(request(path, "Content-Length: 0", method=method))
+                replies.append((await client.reply()).status)
+            assert replies == statuses
+            assert all(seen.values(b"X-Api-Key") == [BOUND] for seen in here.api.seen)
+            assert len(here.api.seen) == (3 if method == "GET" else 2)
+            await client.close()
+
+    run(use())
 
 
 @given(

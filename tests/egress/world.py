@@ -68,7 +68,8 @@ class Exchange:
 class Origin:
     """A server that logs what it gets, and answers as it is told.
 
-    `answers` maps the start of a path to the answer; `b"echo"` sends the head back.
+    `answers` maps the start of a path to the answer; `b"echo"` sends the head back. So many
+    connections as `hangs_up` says are closed at their second request.
     """
 
     name: str
@@ -77,14 +78,19 @@ class Origin:
     raw: bytearray = field(default_factory=bytearray)
     connections: int = 0
     answers: dict[bytes, bytes] = field(default_factory=dict)
+    hangs_up: int = 0
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
+        hangs_up, requests = self.connections <= self.hangs_up, 0
         with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             while True:
                 head = await self._until(reader, b"\r\n\r\n")
                 body = await self._body(reader, head)
                 self.seen.append(Exchange(head, body))
+                requests += 1
+                if hangs_up and requests == 2:
+                    break
                 writer.write(self._answer(head))
                 await writer.drain()
                 if b"connection: close" in (head + self._answer(head)).lower():
