@@ -13,6 +13,7 @@ from tests.egress import (
     test_endurance,
     test_fuzz,
     test_names,
+    test_namespace,
     test_plain,
     test_requests,
     test_tunnels,
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 MODULES = (
     *(test_requests, test_tunnels, test_plain, test_names, test_answers, test_bindings),
-    *(test_endurance, test_clients, test_fuzz),
+    *(test_endurance, test_clients, test_fuzz, test_namespace),
 )
 
 _HEAD = """\
@@ -419,7 +420,7 @@ CONTROLS = {
     e.test_a_hundred_at_once_are_all_served,
     e.test_nothing_is_left_when_it_closes,
     e.test_open_tunnels_end_with_it,
-    e.test_a_listening_socket_of_a_namespace_is_taken_as_it_is,
+    test_namespace.test_a_socket_that_was_made_in_a_network_namespace_is_served_from_outside,
     c.test_a_client_reaches_listed_hosts,
     c.test_a_client_is_told_why_it_does_not_reach_another,
     c.test_openssl_sees_the_refusal_of_a_name,

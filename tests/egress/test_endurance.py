@@ -352,20 +352,3 @@ def test_an_unforeseen_error_is_logged_by_its_type_alone(
     run(use())
     assert "unforeseen RuntimeError" in caplog.text
     assert SECRET not in caplog.text
-
-
-def test_a_listening_socket_of_a_namespace_is_taken_as_it_is() -> None:
-    """A sandbox makes it inside, and hands it over: bound, and blocking as sockets are."""
-
-    async def use() -> None:
-        listener = socket.socket()
-        listener.bind(("127.0.0.1", 0))
-        address = listener.getsockname()
-        async with EgressProxy(Network.none(), listen=listener):
-            reader, writer = await asyncio.open_connection(*address)
-            writer.write(connect("evil.test:443"))
-            assert b"403" in await reader.readline()
-            writer.close()
-        assert listener.fileno() == -1
-
-    run(use())
