@@ -131,6 +131,7 @@ class _Exchange:
         self._down = head.machine
         self._up = h11.Connection(h11.CLIENT, max_incomplete_event_size=limits.head_bytes)
         self._answered = False
+        self._pending = b""
         self._silent = True
         self.client_reusable = False
 
@@ -225,24 +226,32 @@ class _Exchange:
             if isinstance(event, h11.Response):
                 self._check_size(event)
                 body = RedactedStream(self._redaction) if self._redaction else None
-                await self._client.send(self._down.send(self._cleaned(event)) or b"")
-                self._answered = True
+                self._pending += self._down.send(self._cleaned(event)) or b""
             elif isinstance(event, h11.Data):
-                await self._show(body.feed(bytes(event.data)) if body else bytes(event.data))
+                self._show(body.feed(bytes(event.data)) if body else bytes(event.data))
             elif isinstance(event, h11.EndOfMessage):
-                await self._show(body.rest() if body else b"")
-                await self._client.send(self._down.send(h11.EndOfMessage()) or b"")
+                self._show(body.rest() if body else b"")
+                self._pending += self._down.send(h11.EndOfMessage()) or b""
+                await self._flush()
                 return
             elif not (isinstance(event, h11.InformationalResponse) and event.status_code != 101):
                 raise _OriginFailed
 
-    async def _show(self, data: bytes) -> None:
+    def _show(self, data: bytes) -> None:
         if data:
-            await self._client.send(self._down.send(h11.Data(data=data)) or b"")
+            self._pending += self._down.send(h11.Data(data=data)) or b""
+
+    async def _flush(self) -> None:
+        """Send on what the last bytes of the origin came to, in one piece."""
+        if self._pending:
+            self._answered = True
+            pending, self._pending = self._pending, b""
+            await self._client.send(pending)
 
     async def _next_of_origin(self) -> object:
         event: object
         while (event := self._up.next_event()) is h11.NEED_DATA:
+            await self._flush()
             try:
                 data = await self._origin.receive(self._limits.silence_seconds)
             except OSError:  # a timeout and what TLS complains of are
