@@ -406,6 +406,7 @@ CONTROLS = {
     a.test_a_question_is_asked_again_where_a_kept_connection_was_closed,
     b.test_each_header_is_of_the_longest_prefix,
     b.test_a_binding_is_of_its_port_alone,
+    b.test_an_address_can_be_bound,
     t.test_other_spellings_of_a_listed_host_are_let_through,
     t.test_a_right_hello_passes_to_the_byte,
     t.test_all_opens_tunnels_for_whatever_they_carry,

@@ -19,6 +19,7 @@ from sandboxes.contract import (
 )
 from sandboxes.egress import EgressProxy
 from sandboxes.egress.paths import is_under, readings
+from tests.egress.test_endurance import opened
 from tests.egress.world import API, OTHER, request, run, world
 
 if TYPE_CHECKING:
@@ -129,6 +130,27 @@ def test_a_binding_is_of_its_port_alone() -> None:
             await here.ask(API, request(host=f"{API}:8443"), port=8443)
             assert [seen.values(b"X-Api-Key") for seen in here.api.seen] == [[], [VALUE.encode()]]
             assert here.api.seen[1].values(b"Host") == [b"api.test:8443"]
+
+    run(use())
+
+
+@pytest.mark.parametrize("address", ["9.9.9.1", "2606:4700::1111"])
+def test_an_address_can_be_bound(address: str) -> None:
+    async def use() -> None:
+        bindings = (bind(host=address),)
+        certificates = {API: lambda ca: ca.issue_cert(address)}
+        entry = f"[{address}]" if ":" in address else address
+        async with world(
+            Network.all(), bindings=bindings, secrets=SECRETS, certificates=certificates
+        ) as here:
+            here.routes["2606:4700::1111", 443] = here.routes["9.9.9.1", 443]
+            client = await opened(here, entry)
+            await client.start_tls(here.trusting(here.session_ca), address)
+            await client.send(request(host=entry))
+            assert (await client.reply()).status == 200
+            assert here.api.seen[0].values(b"X-Api-Key") == [VALUE.encode()]
+            assert here.api.seen[0].values(b"Host") == [entry.encode()]
+            await client.close()
 
     run(use())
 

@@ -288,16 +288,18 @@ def test_a_hello_sent_with_the_connect_is_judged_as_any_other() -> None:
     run(attack())
 
 
-def test_an_address_is_asked_for_without_a_name() -> None:
+@pytest.mark.parametrize("address", ["9.9.9.2", "[2606:4700::1111]"])
+def test_an_address_is_asked_for_without_a_name(address: str) -> None:
     async def use() -> None:
-        network = Network.allow(hosts=("9.9.9.2",))
+        network = Network.allow(hosts=(address,))
         async with world(network, bindings=()) as here:
             seen = await tap(here, OTHER)
+            here.routes["2606:4700::1111", 443] = here.routes["9.9.9.2", 443]
             bare = hellos.hello(None)
-            client = await first_bytes(here, "9.9.9.2", bare)
+            client = await first_bytes(here, address, bare)
             assert await seen.until(len(bare)) == bare
             await client.close()
-            client = await first_bytes(here, "9.9.9.2", RIGHT)
+            client = await first_bytes(here, address, RIGHT)
             assert (await client.rest())[:1] == b"\x15"
             assert seen.data == bare
             await client.close()
