@@ -317,3 +317,29 @@ def tool_of_the_sandbox(name: str, sandbox: str) -> str:
 def wrong_session_limit(limit: str) -> str:
     """Say that a session cannot be limited so."""
     return f"Limits: {limit} is no positive number; pass one, or None for no limit"
+
+
+def binding_without_proxy(binding: str) -> str:
+    """Say that a proxy cannot add what a binding asks for."""
+    return f"EgressProxy does not support agents.{binding}; pass only agents.HeaderBinding"
+
+
+def ambiguous_path_prefix() -> str:
+    """Say that servers would not agree on what lies under a prefix."""
+    return (
+        "HeaderBinding: path_prefix is no plain path; "
+        "leave encodings, queries, empty segments and dot segments out"
+    )
+
+
+def header_of_the_connection(header: str) -> str:
+    """Say that a header belongs to the proxy itself."""
+    return f"HeaderBinding: header {header!r} steers the connection; bind another header"
+
+
+def bindings_in_conflict(host: str, header: str, path_prefix: str) -> str:
+    """Say that two bindings claim the same place."""
+    return (
+        f"HeaderBinding: two bindings add the header {header!r} to {host} under {path_prefix!r}; "
+        "leave one of them out"
+    )

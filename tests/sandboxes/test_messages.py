@@ -13,6 +13,7 @@ import pytest
 
 import sandboxes as agents
 from sandboxes.contract import BINDING_TYPES, InvalidHostEntry
+from sandboxes.egress import EgressProxy
 from sandboxes.experimental import CustomSandbox
 from sandboxes.pattern.sandbox_hook import GitIdentity
 
@@ -62,6 +63,13 @@ def allowed(*entries: Any) -> Any:
 
 def egress(*ranges: Any) -> Any:
     return agents.EgressPolicy.custom(allow_cidrs=ranges)
+
+
+def bound(*bindings: Any) -> Any:
+    with socket.socket() as listener:
+        return EgressProxy(
+            agents.Network.all(), listen=listener, bindings=bindings, secrets={"S": "value"}
+        )
 
 
 def asked(**options: Any) -> Any:
@@ -128,6 +136,16 @@ CASES: list[tuple[Callable[[], Any], str, str, str]] = [
     (lambda: binding(secret_name=""), "HeaderBinding", "secret_name", "Agent(secrets=...)"),
     (lambda: binding(path_prefix="v1"), "HeaderBinding", "path_prefix", "pass such as '/v1/'"),
     (lambda: binding(prefix="a\r\nb"), "HeaderBinding", "prefix", "leave CR, LF, NUL out"),
+    (lambda: bound(GITHUB), "EgressProxy", "GitHubBinding", "pass only agents.HeaderBinding"),
+    (
+        lambda: bound(binding(path_prefix="/a/../b")),
+        *("HeaderBinding", "path_prefix", "leave encodings"),
+    ),
+    (
+        lambda: bound(binding(header="Host")),
+        *("HeaderBinding", "header 'Host'", "bind another header"),
+    ),
+    (lambda: bound(HEADER, HEADER), "HeaderBinding", "'X' to a.test", "leave one of them out"),
     (
         lambda: agents.GitHubBinding(repos=("acme",)),
         *("GitHubBinding", "'acme'", "write 'owner/repository'"),
