@@ -72,8 +72,10 @@ _MODULES = (
     "supervisor.py",
     "process_tree.py",
     "host_files.py",
+    "inside/bubblewrap_filter.py",
     "inside/bubblewrap_server.py",
 )
+_HIDDEN = ("keys", "key-users")  # they list the keys of the host's user
 _SYSTEM_BUNDLES = (BUNDLE, "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem")
 _PROGRAM = f"""
 import sys
@@ -132,7 +134,10 @@ class Space:
         return [bwrap, *options, "--chdir", "/", "--", python, *flags, "-c", *own]
 
     def _system(self) -> Iterator[str]:
-        yield from ("--ro-bind", "/usr", "/usr")
+        # What is made on the way to something else would be closed to others.
+        for folder in ("/etc", "/etc/pki", "/etc/pki/tls", "/etc/ssl", "/home", "/run", "/var"):
+            yield from ("--dir", folder)
+        yield from ("--dir", _OWN, "--dir", f"{_OWN}/lib", "--ro-bind", "/usr", "/usr")
         for name in _ROOT_FOLDERS:
             place = f"/{name}"
             if os.path.islink(place):
@@ -142,7 +147,9 @@ class Space:
         pythons = sorted(path.name for path in Path("/etc").glob("python3*"))
         for name in (*_OF_THE_SYSTEM, *pythons):
             yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
-        yield from ("--proc", "/proc", "--dev", "/dev", "--dir", "/run", "--dir", "/var")
+        yield from ("--proc", "/proc", "--dev", "/dev")
+        for name in _HIDDEN:
+            yield from ("--ro-bind-try", "/dev/null", f"/proc/{name}")
 
     def _own(self) -> Iterator[str]:
         for name in _OWN_FILES:

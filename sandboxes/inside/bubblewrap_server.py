@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import ctypes
 import os
-import platform
 import socket
 import struct
 
 from sandboxes import host_files
+from sandboxes.inside.bubblewrap_filter import hold_back
 from sandboxes.supervisor import serve
 
 FILES = b"f"
@@ -27,8 +27,6 @@ ANSWER = struct.Struct("!IIQ")
 WORKSPACE = "/workspace"
 
 _PR_SET_DUMPABLE = 4
-_KEYCTL = {"x86_64": 250, "aarch64": 219}
-_JOIN_SESSION_KEYRING = 1
 
 
 def main(descriptor: int, port: int) -> None:
@@ -39,7 +37,7 @@ def main(descriptor: int, port: int) -> None:
         port: Where to listen for the proxy of the sandbox's process, which gets the
             listening socket; 0 for nowhere.
     """
-    _leave_keys()
+    hold_back()
     server = socket.socket(fileno=descriptor)
     if port:
         # A socket belongs to the network namespace that it was made in, whoever accepts.
@@ -53,13 +51,6 @@ def main(descriptor: int, port: int) -> None:
     # Commands are the same user: they shall neither trace us nor take our descriptors.
     ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
     serve(server.detach(), {FILES: use_file})
-
-
-def _leave_keys() -> None:
-    """Have a keyring of our own: the user's is inherited, namespaces or not."""
-    number = _KEYCTL.get(platform.machine())
-    if number is not None:
-        ctypes.CDLL(None).syscall(number, _JOIN_SESSION_KEYRING, None)
 
 
 def use_file(control: socket.socket) -> None:
