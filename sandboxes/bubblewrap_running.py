@@ -97,9 +97,8 @@ class BubblewrapRunning(RunningSandbox):
         try:
             if self._file_calls:
                 await asyncio.wait(set(self._file_calls), timeout=_CLOSE_SECONDS)
-            await self._commands.close()
         finally:
-            await self._server.close()
+            await self._commands.close()
 
     async def inventory(self) -> Sequence[str]:
         """Name the session's folder, and the process that holds its namespaces."""

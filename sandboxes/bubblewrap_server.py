@@ -34,11 +34,16 @@ class SpaceServer(Server):
         bwrap: The program.
         space: What the inside sees.
 
+    Attributes:
+        listener: When it is ready, the socket that listens inside, if one is to; it is
+            its user's to close.
+
     Raises:
         SandboxError: bwrap could not be started.
     """
 
     def __init__(self, sandbox: str, bwrap: str, space: Space) -> None:
+        self.listener: socket.socket | None = None
         self._sandbox = sandbox
         self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the server
         try:
@@ -70,15 +75,15 @@ class SpaceServer(Server):
             )
         return self
 
-    async def ready(self) -> socket.socket | None:
-        """Wait for the inside, and give the socket that listens there, if one is to.
+    async def ready(self) -> None:
+        """Wait for the inside.
 
         Raises:
             SandboxStartError: It does not come to be.
         """
-        return await to_the_end(in_thread(self._ready))
+        await to_the_end(in_thread(self._ready))
 
-    def _ready(self) -> socket.socket | None:
+    def _ready(self) -> None:
         poll = select.poll()
         poll.register(self._socket, select.POLLIN)
         word, passed = b"", list[int]()
@@ -86,7 +91,7 @@ class SpaceServer(Server):
             word, passed, _, _ = socket.recv_fds(self._socket, 1, 1)
         if not word:
             raise SandboxStartError(self._complaint())
-        return socket.socket(fileno=passed[0]) if passed else None
+        self.listener = socket.socket(fileno=passed[0]) if passed else None
 
     def _complaint(self) -> str:
         self._complaints.seek(0)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 WORKSPACE = "/workspace"
 HOME = "/home/sandbox"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-ENVIRONMENT: Mapping[str, str] = {
+ENVIRONMENT = {
     "HOME": HOME,
     "LANG": "C.UTF-8",
     "LOGNAME": "sandbox",
@@ -97,20 +97,20 @@ class Space:
         self._folder = folder
         self._port = port
 
-    def prepare(self) -> None:
-        """Make what the inside sees of the folder."""
+    def prepare(self, certificates: bytes) -> None:
+        """Make what the inside sees of the folder; it trusts these certificates too."""
         for name in ("workspace", "home", "tmp", "etc"):
             (self._folder / name).mkdir()
         (self._folder / "tmp").chmod(0o1777)
         for name, text in _OWN_FILES.items():
             (self._folder / "etc" / name).write_text(text, encoding="utf-8")
-        self.trust()
+        self.trust(certificates)
 
-    def trust(self, *further: bytes) -> None:
+    def trust(self, certificates: bytes) -> None:
         """Have clients inside trust these certificates beside those of the system."""
         found = (Path(path).read_bytes() for path in _SYSTEM_BUNDLES if os.path.exists(path))
         # Into the same file: it is mounted already.
-        (self._folder / "etc" / "bundle").write_bytes(b"\n".join([next(found, b""), *further]))
+        (self._folder / "etc" / "bundle").write_bytes(next(found, b"") + b"\n" + certificates)
 
     def command(self, bwrap: str, descriptor: int) -> Sequence[str]:
         """The command line that starts the server of supervisors inside.

@@ -9,6 +9,7 @@ import ctypes
 import os
 import socket
 import struct
+from pathlib import Path
 
 from sandboxes import host_files
 from sandboxes.inside.bubblewrap_filter import hold_back
@@ -24,7 +25,7 @@ HEAD = struct.Struct("!cIQ")
 ANSWER = struct.Struct("!IIQ")
 """An error number or 0, the length of its text, and that of the data."""
 
-WORKSPACE = "/workspace"
+WORKSPACE = Path("/workspace")
 
 _PR_SET_DUMPABLE = 4
 
