@@ -6,8 +6,10 @@ here. Of `/etc` only what programs need to start, since root could read the rest
 
 from __future__ import annotations
 
+import marshal
 import os
 import sys
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -69,20 +71,35 @@ _OWN_FILES = {
     "resolv.conf": "# There is no server for names.\n",
 }
 _MODULES = (
-    "supervisor.py",
-    "process_tree.py",
-    "host_files.py",
-    "inside/bubblewrap_filter.py",
-    "inside/bubblewrap_server.py",
+    "process_tree",
+    "supervisor",
+    "host_files",
+    "inside.bubblewrap_filter",
+    "inside.bubblewrap_server",
 )
 _HIDDEN = ("keys", "key-users")  # they list the keys of the host's user
 _SYSTEM_BUNDLES = (BUNDLE, "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem")
+# Compiled here, once: to look for modules and to compile them takes longer than all else.
 _PROGRAM = f"""
-import sys
-sys.path.insert(0, "{_OWN}/lib")
-from sandboxes.inside.bubblewrap_server import main
-main(*map(int, sys.argv[1:]))
+import marshal, sys
+with open("{_OWN}/program", "rb") as file:
+    modules = marshal.load(file)
+for name, code in {{"sandboxes": "", "sandboxes.inside": "", **modules}}.items():
+    sys.modules[name] = module = type(sys)(name)
+    exec(code, module.__dict__)
+sys.modules["sandboxes.inside.bubblewrap_server"].main(*map(int, sys.argv[1:]))
 """
+
+
+@cache
+def _program() -> bytes:
+    """The modules that run inside, as the interpreter reads them back."""
+    package = Path(__file__).parent
+    modules = {}
+    for name in _MODULES:
+        text = (package / f"{name.replace('.', '/')}.py").read_bytes()
+        modules[f"sandboxes.{name}"] = compile(text, f"<{name}>", "exec", dont_inherit=True)
+    return marshal.dumps(modules)
 
 
 class Space:
@@ -104,6 +121,7 @@ class Space:
         (self._folder / "tmp").chmod(0o1777)
         for name, text in _OWN_FILES.items():
             (self._folder / "etc" / name).write_text(text, encoding="utf-8")
+        (self._folder / "program").write_bytes(_program())
         self.trust(certificates)
 
     def trust(self, certificates: bytes) -> None:
@@ -137,7 +155,7 @@ class Space:
         # What is made on the way to something else would be closed to others.
         for folder in ("/etc", "/etc/pki", "/etc/pki/tls", "/etc/ssl", "/home", "/run", "/var"):
             yield from ("--dir", folder)
-        yield from ("--dir", _OWN, "--dir", f"{_OWN}/lib", "--ro-bind", "/usr", "/usr")
+        yield from ("--dir", _OWN, "--ro-bind", "/usr", "/usr")
         for name in _ROOT_FOLDERS:
             place = f"/{name}"
             if os.path.islink(place):
@@ -160,9 +178,7 @@ class Space:
         for name, place in (("workspace", WORKSPACE), ("home", HOME), ("tmp", "/tmp")):  # noqa: S108 - inside
             yield from ("--bind", f"{self._folder}/{name}", place)
         yield from ("--symlink", "/tmp", "/var/tmp")  # noqa: S108 - inside
-        package = Path(__file__).parent
-        for name in _MODULES:
-            yield from ("--ro-bind", str(package / name), f"{_OWN}/lib/sandboxes/{name}")
+        yield from ("--ro-bind", f"{self._folder}/program", f"{_OWN}/program")
 
     def _python(self) -> tuple[str, Mapping[str, str], Sequence[str]]:
         """The interpreter of this process as the inside finds it, wherever it lies here."""

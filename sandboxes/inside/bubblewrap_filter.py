@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import platform
+import os
 import socket
 import struct
 
@@ -31,7 +31,7 @@ _FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK)
 
 
 class _Program(ctypes.Structure):
-    _fields_ = [("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p)]  # noqa: RUF012 - as ctypes declares it
+    _fields_ = [("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p)]  # type: ignore[mutable-override] # as ctypes has it
 
 
 def hold_back() -> None:
@@ -40,9 +40,10 @@ def hold_back() -> None:
     Raises:
         OSError: The kernel takes no filter, or the machine is one that we know no numbers of.
     """
-    if platform.machine() not in _MACHINES:
-        raise OSError(errno.ENOSYS, f"no filter of system calls for {platform.machine()}")
-    code = b"".join(_instructions(*_MACHINES[platform.machine()]))
+    machine = os.uname().machine
+    if machine not in _MACHINES:
+        raise OSError(errno.ENOSYS, f"no filter of system calls for {machine}")
+    code = b"".join(_instructions(*_MACHINES[machine]))
     program = _Program(len(code) // 8, code)
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0) != 0:

@@ -9,7 +9,6 @@ import ctypes
 import os
 import socket
 import struct
-from pathlib import Path
 
 from sandboxes import host_files
 from sandboxes.inside.bubblewrap_filter import hold_back
@@ -25,7 +24,7 @@ HEAD = struct.Struct("!cIQ")
 ANSWER = struct.Struct("!IIQ")
 """An error number or 0, the length of its text, and that of the data."""
 
-WORKSPACE = Path("/workspace")
+WORKSPACE = "/workspace"
 
 _PR_SET_DUMPABLE = 4
 
