@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import marshal
 import os
+import shutil
 import sys
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,32 +34,25 @@ BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
 _OWN = "/run/sandbox"
 _USER = "1000"
 _ROOT_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
-_OF_THE_SYSTEM = (
-    "alternatives",
+# Copied, since bwrap reads the table of all mounts again for each that it makes.
+_SYSTEM_FILES = (
     "bash.bashrc",
     "debian_version",
-    "fonts",
     "inputrc",
     "ld.so.cache",
     "ld.so.conf",
-    "ld.so.conf.d",
     "localtime",
     "magic",
-    "magic.mime",
     "mime.types",
     "os-release",
-    "perl",
-    "pki/ca-trust/extracted",
-    "pki/tls/certs",
     "profile",
     "protocols",
     "redhat-release",
     "services",
-    "ssl/certs",
     "ssl/openssl.cnf",
-    "terminfo",
     "timezone",
 )
+_SYSTEM_FOLDERS = ("alternatives", "pki/ca-trust/extracted", "pki/tls/certs", "ssl/certs")
 _OWN_FILES = {
     "group": "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n",
     "hostname": "sandbox\n",
@@ -77,7 +72,6 @@ _MODULES = (
     "inside.bubblewrap_filter",
     "inside.bubblewrap_server",
 )
-_HIDDEN = ("keys", "key-users")  # they list the keys of the host's user
 _SYSTEM_BUNDLES = (BUNDLE, "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem")
 # Compiled here, once: to look for modules and to compile them takes longer than all else.
 _PROGRAM = f"""
@@ -102,6 +96,12 @@ def _program() -> bytes:
     return marshal.dumps(modules)
 
 
+def _bundles() -> Sequence[str]:
+    """Where clients look for certificates, below /etc."""
+    found = {os.path.realpath(path) for path in (BUNDLE, *_SYSTEM_BUNDLES) if os.path.exists(path)}
+    return sorted(os.path.relpath(path, "/etc") for path in {BUNDLE, *found})
+
+
 class Space:
     """The folder of one session on the host, and how bwrap shows it inside.
 
@@ -112,23 +112,29 @@ class Space:
 
     def __init__(self, folder: Path, port: int) -> None:
         self._folder = folder
+        self._etc = folder / "etc"
         self._port = port
 
     def prepare(self, certificates: bytes) -> None:
         """Make what the inside sees of the folder; it trusts these certificates too."""
-        for name in ("workspace", "home", "tmp", "etc"):
-            (self._folder / name).mkdir()
+        for name in ("workspace", "home", "tmp", "own/python"):
+            (self._folder / name).mkdir(parents=True)
         (self._folder / "tmp").chmod(0o1777)
+        (self._folder / "own" / "program").write_bytes(_program())
+        for name in (*_SYSTEM_FOLDERS, *map(os.path.dirname, _bundles())):
+            (self._etc / name).mkdir(parents=True, exist_ok=True)
+        for name in _SYSTEM_FILES:
+            with suppress(FileNotFoundError):
+                shutil.copyfile(f"/etc/{name}", self._etc / name, follow_symlinks=False)
         for name, text in _OWN_FILES.items():
-            (self._folder / "etc" / name).write_text(text, encoding="utf-8")
-        (self._folder / "program").write_bytes(_program())
+            (self._etc / name).write_text(text, encoding="utf-8")
         self.trust(certificates)
 
     def trust(self, certificates: bytes) -> None:
         """Have clients inside trust these certificates beside those of the system."""
         found = (Path(path).read_bytes() for path in _SYSTEM_BUNDLES if os.path.exists(path))
         # Into the same file: it is mounted already.
-        (self._folder / "etc" / "bundle").write_bytes(next(found, b"") + b"\n" + certificates)
+        (self._folder / "bundle").write_bytes(next(found, b"") + b"\n" + certificates)
 
     def command(self, bwrap: str, descriptor: int) -> Sequence[str]:
         """The command line that starts the server of supervisors inside.
@@ -153,32 +159,28 @@ class Space:
 
     def _system(self) -> Iterator[str]:
         # What is made on the way to something else would be closed to others.
-        for folder in ("/etc", "/etc/pki", "/etc/pki/tls", "/etc/ssl", "/home", "/run", "/var"):
+        for folder in ("/home", "/run", "/var"):
             yield from ("--dir", folder)
-        yield from ("--dir", _OWN, "--ro-bind", "/usr", "/usr")
+        yield from ("--ro-bind", "/usr", "/usr")
         for name in _ROOT_FOLDERS:
             place = f"/{name}"
             if os.path.islink(place):
                 yield from ("--symlink", os.readlink(place), place)
             else:
                 yield from ("--ro-bind-try", place, place)
-        pythons = sorted(path.name for path in Path("/etc").glob("python3*"))
-        for name in (*_OF_THE_SYSTEM, *pythons):
+        yield from ("--ro-bind", str(self._etc), "/etc")
+        for name in _SYSTEM_FOLDERS:
             yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
-        yield from ("--proc", "/proc", "--dev", "/dev")
-        for name in _HIDDEN:
-            yield from ("--ro-bind-try", "/dev/null", f"/proc/{name}")
+        for name in _bundles():
+            yield from ("--ro-bind", f"{self._folder}/bundle", f"/etc/{name}")
+        # What is listed there are the keys of the host's user.
+        yield from ("--proc", "/proc", "--ro-bind-try", "/dev/null", "/proc/keys", "--dev", "/dev")
 
     def _own(self) -> Iterator[str]:
-        for name in _OWN_FILES:
-            yield from ("--ro-bind", f"{self._folder}/etc/{name}", f"/etc/{name}")
-        for place in (BUNDLE, *_SYSTEM_BUNDLES[1:]):
-            if place == BUNDLE or os.path.exists(place):
-                yield from ("--ro-bind", f"{self._folder}/etc/bundle", os.path.realpath(place))
         for name, place in (("workspace", WORKSPACE), ("home", HOME), ("tmp", "/tmp")):  # noqa: S108 - inside
             yield from ("--bind", f"{self._folder}/{name}", place)
         yield from ("--symlink", "/tmp", "/var/tmp")  # noqa: S108 - inside
-        yield from ("--ro-bind", f"{self._folder}/program", f"{_OWN}/program")
+        yield from ("--ro-bind", f"{self._folder}/own", _OWN)
 
     def _python(self) -> tuple[str, Mapping[str, str], Sequence[str]]:
         """The interpreter of this process as the inside finds it, wherever it lies here."""
