@@ -87,7 +87,8 @@ def test_it_declares_what_it_is() -> None:
     parameters = inspect.signature(BubblewrapSandbox.__init__).parameters.values()
     assert {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY} == {
         **dict.fromkeys(("default_exec_timeout_seconds", "network", "access")),
-        "header_bindings": (), "hooks": (),
+        "header_bindings": (),
+        "hooks": (),
     }
 
 
