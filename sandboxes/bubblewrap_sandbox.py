@@ -82,6 +82,8 @@ class BubblewrapSandbox(CustomSandbox):
         {"cryptography": "bubblewrap", "h11": "bubblewrap"}
     )
     commands_type: ClassVar[type[Commands]] = Commands
+    space_type: ClassVar[type[Space]] = Space
+    environment: ClassVar[Mapping[str, str]] = ENVIRONMENT
 
     def __init__(
         self,
@@ -135,7 +137,7 @@ class BubblewrapSandbox(CustomSandbox):
             running = BubblewrapRunning(
                 server,
                 self.commands_type(server=server.same),
-                ENVIRONMENT | environ,
+                {**self.environment, **environ},
                 workspace.path,
                 self.default_exec_timeout_seconds,
             )
@@ -176,7 +178,7 @@ class BubblewrapSandbox(CustomSandbox):
     async def _server(
         self, bwrap: str, workspace: Workspace, certificates: bytes
     ) -> AsyncIterator[tuple[SpaceServer, Space]]:
-        space = Space(workspace.path, PROXY_PORT if self.network.mode == "allow" else 0)
+        space = self.space_type(workspace.path, PROXY_PORT if self.network.mode == "allow" else 0)
         await to_the_end(in_thread(lambda: space.prepare(certificates)))
         # Not in a thread: its end would be that of what it started.
         server = SpaceServer(type(self).__name__, bwrap, space)
