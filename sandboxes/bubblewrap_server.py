@@ -6,6 +6,7 @@ import errno
 import select
 import socket
 import tempfile
+import time
 from typing import TYPE_CHECKING
 
 from sandboxes.contract import SandboxError, SandboxStartError
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
 
 _READY_SECONDS = 30.0
 _FILE_SECONDS = 120.0
-# A command may kill whoever reads a file for us, but not the one who forks another.
-_ATTEMPTS = 3
+# A command may kill whoever reads a file for us, but not the one who forks another; and there
+# may be no room for one more process for a moment.
+_PAUSES = (0.0, 0.05, 0.2, 0.5)
 _SHOWN = 300
 
 
@@ -122,7 +124,8 @@ class SpaceServer(Server):
         except UnicodeEncodeError:
             fact = "no file has half of a surrogate pair in its name"
             raise PermissionError(errno.EPERM, fact, path) from None
-        for _ in range(_ATTEMPTS):
+        for pause in _PAUSES:
+            time.sleep(pause)
             try:
                 return self._asked(HEAD.pack(action, len(name), len(data)) + name, data, path)
             except (EOFError, ConnectionError):

@@ -28,10 +28,10 @@ ENVIRONMENT = {
     "PATH": PATH,
     "USER": "sandbox",
 }
-BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
+_OWN = "/run/sandbox"
+BUNDLE = f"{_OWN}/ca.pem"
 """Where clients inside find the certificates that they trust."""
 
-_OWN = "/run/sandbox"
 _USER = "1000"
 _ROOT_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 # Copied, since bwrap reads the table of all mounts again for each that it makes.
@@ -72,7 +72,11 @@ _MODULES = (
     "inside.bubblewrap_filter",
     "inside.bubblewrap_server",
 )
-_SYSTEM_BUNDLES = (BUNDLE, "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem")
+_SYSTEM_BUNDLES = (
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+)
 # Compiled here, once: to look for modules and to compile them takes longer than all else.
 _PROGRAM = f"""
 import marshal, sys
@@ -97,9 +101,9 @@ def _program() -> bytes:
 
 
 def _bundles() -> Sequence[str]:
-    """Where clients look for certificates, below /etc."""
-    found = {os.path.realpath(path) for path in (BUNDLE, *_SYSTEM_BUNDLES) if os.path.exists(path)}
-    return sorted(os.path.relpath(path, "/etc") for path in {BUNDLE, *found})
+    """Where clients look for certificates that are told of no other place, below /etc."""
+    found = {os.path.realpath(path) for path in _SYSTEM_BUNDLES if os.path.exists(path)}
+    return sorted(path.removeprefix("/etc/") for path in found if path.startswith("/etc/"))
 
 
 class Space:
@@ -134,7 +138,7 @@ class Space:
         """Have clients inside trust these certificates beside those of the system."""
         found = (Path(path).read_bytes() for path in _SYSTEM_BUNDLES if os.path.exists(path))
         # Into the same file: it is mounted already.
-        (self._folder / "bundle").write_bytes(next(found, b"") + b"\n" + certificates)
+        (self._folder / "own" / "ca.pem").write_bytes(next(found, b"") + b"\n" + certificates)
 
     def command(self, bwrap: str, descriptor: int) -> Sequence[str]:
         """The command line that starts the server of supervisors inside.
@@ -172,7 +176,7 @@ class Space:
         for name in _SYSTEM_FOLDERS:
             yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
         for name in _bundles():
-            yield from ("--ro-bind", f"{self._folder}/bundle", f"/etc/{name}")
+            yield from ("--ro-bind", f"{self._folder}/own/ca.pem", f"/etc/{name}")
         # What is listed there are the keys of the host's user.
         yield from ("--proc", "/proc", "--ro-bind-try", "/dev/null", "/proc/keys", "--dev", "/dev")
 
