@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-import uuid
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -22,7 +21,7 @@ _KINDS = {
 }
 
 
-def read(folder: Path, path: str) -> bytes:
+def read(folder: Path | str, path: str) -> bytes:
     """Read a whole file.
 
     Args:
@@ -48,7 +47,7 @@ def read(folder: Path, path: str) -> bytes:
         raise _in_words(error, path) from error
 
 
-def write(folder: Path, path: str, data: bytes) -> None:
+def write(folder: Path | str, path: str, data: bytes) -> None:
     """Write a whole file, so that no reader sees a part of it; missing parents are made.
 
     A link's target is written. An existing file keeps its mode, and its owner where that
@@ -81,7 +80,7 @@ def write(folder: Path, path: str, data: bytes) -> None:
         raise _in_words(error, path) from error
 
 
-def _place(folder: Path, path: str) -> str:
+def _place(folder: Path | str, path: str) -> str:
     if not isinstance(path, str):
         raise TypeError(f"path is of type {type(path).__name__}; pass text")
     if "\0" in path:
@@ -106,7 +105,7 @@ def _all_of(descriptor: int) -> bytes:
 
 
 def _replace(place: str, data: bytes, existing: os.stat_result | None) -> None:
-    part = os.path.join(os.path.dirname(place), f".{uuid.uuid4().hex}.part")
+    part = os.path.join(os.path.dirname(place), f".{os.urandom(16).hex()}.part")
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
         with os.fdopen(descriptor, "wb", buffering=0) as file:

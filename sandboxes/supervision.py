@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
 from contextlib import suppress
@@ -16,11 +17,14 @@ from sandboxes.contract import SandboxError
 from sandboxes.threads import in_thread
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from sandboxes.supervisor import Request
 
 _CLOSE_SECONDS = 10.0
+# struct ucred, which Linux adds to a message: the sender's process id, user and group.
+_CREDENTIALS = struct.Struct("3i")
+_HAS_CREDENTIALS = sys.platform == "linux"
 
 # The package's own __init__ would import the whole library, and pydantic with it.
 _PROGRAM = """
@@ -33,27 +37,42 @@ serve(int(sys.argv[2]))
 """
 
 
+def _program(descriptor: int) -> Sequence[str]:
+    # Neither the user's modules nor variables have a say in it.
+    flags = ["-I", "-S", *(["-B"] if sys.dont_write_bytecode else [])]
+    words = [_PROGRAM, str(Path(__file__).parent), str(descriptor)]
+    return [sys.executable, *flags, "-c", *words]
+
+
 class Server:
     """The process that forks supervisors.
+
+    Args:
+        program: What to run, given the descriptor of its socket; it ends up in
+            `supervisor.serve`.
+        stderr: Where it complains.
 
     Raises:
         SandboxError: It could not be started.
     """
 
-    def __init__(self) -> None:
-        # Neither the user's modules nor variables have a say in it.
-        flags = ["-I", "-S", *(["-B"] if sys.dont_write_bytecode else [])]
+    def __init__(
+        self,
+        program: Callable[[int], Sequence[str]] = _program,
+        *,
+        stderr: int = subprocess.DEVNULL,
+    ) -> None:
         self._retired = False
         self._socket, theirs = socket.socketpair()
         self._socket.setblocking(False)
         with theirs:
-            words = [_PROGRAM, str(Path(__file__).parent), str(theirs.fileno())]
+            words = program(theirs.fileno())
             try:
                 self._process = subprocess.Popen(
-                    [sys.executable, *flags, "-c", *words],
+                    words,
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
+                    stderr=stderr,
                     pass_fds=[theirs.fileno()],
                     start_new_session=True,  # Ctrl-C is for the user's process
                     cwd="/",
@@ -61,8 +80,8 @@ class Server:
             except OSError as error:
                 self._socket.close()
                 raise SandboxError(
-                    f"no Python to supervise commands with at {sys.executable!r} "
-                    f"({error.strerror}); set sys.executable to one"
+                    f"commands cannot be supervised: there is no {words[0]!r} "
+                    f"({error.strerror}); install it, or set sys.executable to a Python"
                 ) from error
 
     def alive(self) -> bool:
@@ -73,13 +92,17 @@ class Server:
         """Ask it nothing more; it goes on looking after its supervisors."""
         self._retired = True
 
-    def fork(self, control: socket.socket) -> None:
+    def fork(self, control: socket.socket, kind: bytes = b"+") -> None:
         """Have a supervisor forked that listens to this.
+
+        Args:
+            control: Its end of a socket pair.
+            kind: A byte that asks for somebody other than a supervisor.
 
         Raises:
             OSError: The server is no more, or does not read.
         """
-        socket.send_fds(self._socket, [b"+"], [control.fileno()])
+        socket.send_fds(self._socket, [kind], [control.fileno()])
 
     async def close(self) -> None:
         """See it to its end, which comes after that of all its supervisors."""
@@ -115,9 +138,12 @@ class Supervisor:
         self._words = b""
         self._unsent = memoryview(b"")
         self.pid = 0
+        self._sender = 0
         self.gone: asyncio.Future[None] = self._loop.create_future()
         self._control, theirs = socket.socketpair()
         self._control.setblocking(False)
+        if _HAS_CREDENTIALS:
+            self._control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         self._loop.add_reader(self._control.fileno(), self._listen)
         with theirs:
             try:
@@ -170,7 +196,7 @@ class Supervisor:
 
     def _listen(self) -> None:
         try:
-            piece = self._control.recv(4096)
+            piece = self._received()
         except BlockingIOError:
             return
         except OSError:
@@ -182,9 +208,18 @@ class Supervisor:
         if not piece:
             self.let_go()
 
+    def _received(self) -> bytes:
+        piece, extras, _, _ = self._control.recvmsg(4096, socket.CMSG_SPACE(_CREDENTIALS.size))
+        if _HAS_CREDENTIALS:
+            for level, kind, data in extras:
+                if (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS):
+                    self._sender = _CREDENTIALS.unpack(data)[0] or self._sender
+        return piece
+
     def _hear(self, word: str, numbers: list[int]) -> None:
         if word == "started":
-            self.pid = numbers[0]
+            # In a process namespace of its own it does not know what we call it: the kernel does.
+            self.pid = self._sender or numbers[0]
         elif self._listener is not None:
             listener = self._listener
             if word == "idle":

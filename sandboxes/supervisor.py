@@ -22,9 +22,15 @@ import struct
 import subprocess
 import time
 from contextlib import suppress
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 from sandboxes import process_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    Worker = Callable[[socket.socket], None]
 
 NAME = "sandbox-exec"
 
@@ -86,10 +92,14 @@ class Request(NamedTuple):
         return cls(rest[:arguments], folder, rest[arguments:], float(limit), float(grace))
 
 
-def serve(descriptor: int) -> None:
+def serve(descriptor: int, others: Mapping[bytes, Worker] = MappingProxyType({})) -> None:
     """Fork supervisors until the other end is closed.
 
     A message is one byte with the socket that a supervisor is to listen to.
+
+    Args:
+        descriptor: A socket.
+        others: Whom to fork instead where the byte is one of these.
     """
     wakeup = _prepare()
     process_tree.become_subreaper()
@@ -105,10 +115,10 @@ def serve(descriptor: int) -> None:
             strays = _kill_strays(supervisors)
         if server.fileno() not in ready:
             continue
-        _, passed, _, _ = socket.recv_fds(server, 1, 1)
+        kind, passed, _, _ = socket.recv_fds(server, 1, 1)
         if not passed:
             break
-        _fork(server, passed[0], supervisors)
+        _fork(server, passed[0], supervisors, others.get(kind, _supervise))
     server.close()
     _wait_for(supervisors, wakeup)
 
@@ -143,7 +153,11 @@ def _emptied(wakeup: int, ready: set[int]) -> None:
             os.read(wakeup, 4096)
 
 
-def _fork(server: socket.socket, passed: int, supervisors: set[int]) -> None:
+def _supervise(control: socket.socket) -> None:
+    _Supervisor(control).serve()
+
+
+def _fork(server: socket.socket, passed: int, supervisors: set[int], work: Worker) -> None:
     try:
         pid = os.fork()
     except OSError:  # the other end sees its socket closed, and says that nothing started
@@ -152,7 +166,7 @@ def _fork(server: socket.socket, passed: int, supervisors: set[int]) -> None:
         code = 1
         try:
             server.close()
-            _Supervisor(socket.socket(fileno=passed)).serve()
+            work(socket.socket(fileno=passed))
             code = 0
         finally:
             os._exit(code)

@@ -64,13 +64,19 @@ class Commands:
     Args:
         grace_seconds: Between SIGTERM and SIGKILL.
         kept_bytes: How much of each stream is kept; the rest is counted and dropped.
+        server: Starts what forks supervisors; by default a process of the host.
     """
 
     def __init__(
-        self, *, grace_seconds: float = GRACE_SECONDS, kept_bytes: int = KEPT_BYTES
+        self,
+        *,
+        grace_seconds: float = GRACE_SECONDS,
+        kept_bytes: int = KEPT_BYTES,
+        server: Callable[[], Server] = Server,
     ) -> None:
         self._grace = grace_seconds
         self._kept = kept_bytes
+        self._start_server = server
         # All but the last one are retired, or killed by a command.
         self._servers: list[Server] = []
         self._idle: list[Supervisor] = []
@@ -148,7 +154,7 @@ class Commands:
             supervisor.let_go()
         # A command may have killed the server; the supervisors go on without it.
         if not self._servers or not self._servers[-1].alive():
-            self._servers.append(Server())
+            self._servers.append(self._start_server())
         return Supervisor(self._servers[-1])
 
     def _over(self, work: _Work) -> None:

@@ -20,6 +20,7 @@ import faulty
 import honest
 
 from conformance.requirements import ALL
+from sandboxes.bubblewrap_sandbox import BubblewrapSandbox
 from sandboxes.contract import Sandbox
 
 if TYPE_CHECKING:
@@ -110,9 +111,10 @@ class Group:
 def faults_of(primary: Requirement) -> list[Subject]:
     """The faults of a requirement that are run: all, or the first one.
 
-    One that can be run everywhere comes before one that needs a container engine.
+    One that can be run everywhere comes before one that needs bwrap or a container engine.
     """
     same = [subject for subject in FAULTY if subject.primary is primary]
+    same.sort(key=lambda subject: issubclass(subject.cls, BubblewrapSandbox))
     same.sort(key=lambda subject: subject.cls.needs_container_engine)
     return same[:1] if DEPTH == "sample" else same
 

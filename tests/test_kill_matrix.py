@@ -10,6 +10,7 @@ from honest.own_client import OwnClientSandbox
 from conformance.requirements import ALL
 from conformance.verdicts import Verdict
 from sandboxes import BashkitSandbox
+from sandboxes.bubblewrap_sandbox import BubblewrapSandbox
 from tests import engines, matrix
 from tests.ledger_page import ids_of
 from tests.matrix import FAULTY, HONEST, Subject
@@ -82,6 +83,8 @@ def advised(subject: Subject) -> set[str]:
         subject.cls, OwnClientSandbox
     )
     found = set() if own_client else {"EGR-22"}
+    if issubclass(subject.cls, BubblewrapSandbox):  # its proxy looks into no tunnel
+        found |= {"EGR-22", "EGR-23"}
     if not subject.cls.blocks_private_addresses:
         found.add("EGR-16")
     return found - {requirement.id for requirement in subject.breaks}
