@@ -6,7 +6,6 @@ import os
 import secrets
 import shlex
 from typing import TYPE_CHECKING
-from unittest.mock import patch
 
 import pytest
 
@@ -15,6 +14,7 @@ from conformance.marks import needs, verifies
 from conformance.probes import declared
 from conformance.probes.inside import connections, describe, needs_of_lab
 from conformance.probes.places import destination, entry
+from conformance.probes.variables import variable
 from conformance.requirements import CFG_15, CFG_19, reference
 from conformance.verdicts import NotApplicable, Violation
 
@@ -111,7 +111,7 @@ _ENVIRONMENTS = "env; export -p; cat /proc/self/environ /proc/[0-9]*/environ"
 def test_an_isolated_sandbox_has_an_environment_of_its_own(target: Target) -> None:
     """With `isolated`, commands see no variable of the process that opened the sandbox."""
     name, value = f"CONFORMANCE_{secrets.token_hex(4).upper()}_KEY", f"key-{secrets.token_hex(12)}"
-    with patch.dict(os.environ, {name: value}), target.open() as box:
+    with variable(name, value), target.open() as box:
         told = declared.said(box, f'printf "%s\n" "${name}"; {_ENVIRONMENTS}')
     # What a class copied when it was loaded has the one of these, and not the other.
     leaked = [one for one in (value, os.environ.get(LAB_VARIABLE)) if one and one in told]

@@ -6,11 +6,11 @@ import os
 import secrets
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
-from unittest.mock import patch
 
 import pytest
 
 from conformance.marks import needs, verifies
+from conformance.probes.variables import variable
 from conformance.requirements import EXE_11, EXE_12, reference
 from conformance.verdicts import NotApplicable, Violation
 from sandboxes.contract import SandboxStartError
@@ -55,7 +55,7 @@ def test_commands_see_the_environment_of_this_process(target: Target, value: str
     """Commands of `DangerousLocalSandbox` see every variable of the process, unchanged."""
     _needs_the_local_one(target)
     name = f"CONFORMANCE_{secrets.token_hex(6).upper()}"
-    with patch.dict(os.environ, {name: value}), target.open() as box:
+    with variable(name, value), target.open() as box:
         result = box.execute(f"printf '%s' \"${{{name}-unset}}\"; printf '\\n%s' \"$HOME\"")
     if result.stdout != f"{value}\n{os.environ.get('HOME', '')}":
         raise Violation(
