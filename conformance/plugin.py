@@ -5,6 +5,7 @@ Nothing is imported or added here without `--sandbox` but the options themselves
 
 from __future__ import annotations
 
+import argparse
 from typing import TYPE_CHECKING
 
 import pytest
@@ -56,7 +57,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="exit with 1 unless every requirement of the scope was certified",
     )
-    add("--conformance-run", help="for the suite's own use inside of the laboratory")
+    add("--conformance-run", help=argparse.SUPPRESS)  # for the suite's own use in the laboratory
 
 
 @pytest.hookimpl(tryfirst=True)

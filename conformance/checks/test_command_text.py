@@ -112,6 +112,8 @@ _SHARED = "keep one workspace for commands and for files"
 def test_files_of_a_command_are_there_for_all(inside: Inside, name: str) -> None:
     """What a command leaves in the workspace is there for the next one and for `read_file`."""
     box = inside.narrowest()
+    if folder := name.rpartition("/")[0]:  # that write_file makes it is a rule of its own
+        box.execute(f"mkdir -p '{folder}'")
     box.write_file(name, b"given\n")
     text = secrets.token_hex(6)
     steps = (

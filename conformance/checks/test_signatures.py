@@ -140,7 +140,7 @@ def test_a_built_in_enforces_what_the_network_guide_lists(target: Target) -> Non
     """A built-in sandbox declares the network modes and bindings of the guide's table."""
     public = reference.public_class(target.cls)
     if public.__name__ not in reference.ENFORCED:
-        raise NotApplicable(f"{target.cls.__name__} is no built-in sandbox and declares its own")
+        raise NotApplicable(f"{target.cls.__name__} is none of the documented sandboxes")
     modes, bindings = reference.ENFORCED[public.__name__]
     declared = {
         "supported_network": (set(public.supported_network), modes),

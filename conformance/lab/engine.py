@@ -112,8 +112,9 @@ def require_image(api: EngineApi, facts: Facts, name: str) -> None:
     images = api.images()
     if name not in images and f"{name}:latest" not in images:
         raise LabUnavailable(
-            f"it has no image {name!r} and reaches no registry; pass one of "
-            f"{', '.join(images) or '(none)'}, or docker save one into {facts.engine_images}/"
+            f"the engine has no image {name!r} and reaches no registry; pass one of "
+            f"{', '.join(images) or '(none)'} as in --sandbox-option image='\"NAME\"', "
+            f"or docker save one into {facts.engine_images}/"
         )
 
 

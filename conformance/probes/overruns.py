@@ -66,7 +66,7 @@ class Watched:
     broke_after: Violation | None = None
 
     def __str__(self) -> str:
-        text = self.overrun.text
+        text = self.overrun.text.replace(BEAT, "beats").replace(NOTE, "note")
         shown = text if len(text) <= 60 else f"{text[:57]}..."
         told = f"a command ({self.overrun.name}: {shown!r})"
         if self.is_cancelled:

@@ -78,7 +78,8 @@ class _Section:
         if verbose:
             self._passes()
         if report.planned:
-            self._line(f"not run: {report.planned} planned requirements have no check yet")
+            noun = "requirement has" if report.planned == 1 else "requirements have"
+            self._line(f"not run: {report.planned} planned {noun} no check yet")
 
     def _head(self) -> None:
         report = self._report

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from conformance.run.laboratory import Laboratory
     from conformance.run.progress import CheckResult, Progress
 
+FIXTURES = ("target", "lab", "inside", "alone", "tmp_path", "tmp_path_factory", "monkeypatch")
+"""What generated checks take besides what is drawn."""
+
 MAX_EXAMPLES = {"quick": 8, "standard": 25, "thorough": 200}
 
 
@@ -142,7 +145,7 @@ def failing_example(error: BaseException) -> str:
             drawn = [
                 line.partition("  # ")[0].rstrip(",")
                 for line in lines[1:]
-                if "=" in line and not line.startswith(("target=", "lab=", "inside="))
+                if "=" in line and line.partition("=")[0] not in FIXTURES
             ]
             return ", ".join(drawn)
     return ""

@@ -85,8 +85,7 @@ def _targets(plan: Plan, laboratory: Laboratory) -> dict[str, Target]:
             if isinstance(image, str):
                 laboratory.use_image(image)
         except HarnessError as error:
-            fact = f"--sandbox={name}: needs a container engine: {error.reason}"
-            raise TargetError(fact) from error
+            raise TargetError(f"--sandbox={name}: needs containers: {error.reason}") from error
     return targets
 
 

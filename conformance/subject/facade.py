@@ -29,7 +29,8 @@ T = TypeVar("T")
 _EXIT_CODES = range(256)
 _OPEN_REMEDY = "open() yields a ready sandbox for every configuration that the constructor accepted"
 _EXECUTE_REMEDY = "a command never makes execute() raise; return its exit code"
-_FILE_REMEDY = "raise only the errors that the contract names"
+_FILE_REMEDY = "raise only the errors that RunningSandbox documents"
+_WRITE_REMEDY = f"make missing parents, take names of up to 255 bytes, and {_FILE_REMEDY}"
 _DETACH_REMEDY = "detach() returns JSON for every sandbox that declares supports_resume"
 _CLOSE_REMEDY = "leaving open() deletes the sandbox without an error"
 
@@ -165,8 +166,8 @@ class Box:
         """Write a whole file."""
         running = self.running
         call = f"write_file({_short(path)}, {len(data)} bytes)"
-        work = _theirs(lambda: running.write_file(path, data), call, _FILE_REMEDY)
-        run(self._loop, work, BOUNDS.files, call, _FILE_REMEDY)
+        work = _theirs(lambda: running.write_file(path, data), call, _WRITE_REMEDY)
+        run(self._loop, work, BOUNDS.files, call, _WRITE_REMEDY)
 
     def detach(self) -> JsonValue:
         """Let go of it without deleting it, and give what resuming it takes."""

@@ -7,6 +7,7 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Mapping
+from difflib import get_close_matches
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -63,11 +64,7 @@ def known_names() -> list[str]:
 def _from_entry_points(spec: str) -> object:
     matches = entry_points(group=GROUP, name=spec)
     if not matches:
-        raise TargetError(
-            f"--sandbox={spec}: no sandbox has this name; pass one of "
-            f"{', '.join(known_names()) or '(none is installed)'}, "
-            "or package.module:Class, or path/to/file.py:Class"
-        )
+        raise TargetError(_unknown(spec))
     if len(matches) > 1:
         values = ", ".join(sorted(entry.value for entry in matches))
         raise TargetError(
@@ -78,6 +75,18 @@ def _from_entry_points(spec: str) -> object:
         return entry.load()
     except Exception as error:
         raise TargetError(_import_failed(spec, entry.value, error)) from error
+
+
+def _unknown(spec: str) -> str:
+    if Path(spec).is_file():
+        return f"--sandbox={spec}: is a file, which may have many classes; pass {spec}:Class"
+    near = get_close_matches(spec, known_names(), 1)
+    hint = f"did you mean {near[0]}? " if near else ""
+    return (
+        f"--sandbox={spec}: no sandbox has this name; {hint}pass one of "
+        f"{', '.join(known_names()) or '(none is installed)'}, "
+        "or package.module:Class, or path/to/file.py:Class"
+    )
 
 
 def _module(spec: str, place: str) -> ModuleType:
@@ -167,7 +176,7 @@ def _checked(spec: str, found: Any) -> type[Sandbox]:  # noqa: ANN401 - whatever
         raise TargetError(f"--sandbox={spec}: is no sandbox; it lacks {', '.join(missing)}")
     if inspect.isabstract(found):
         left = ", ".join(sorted(found.__abstractmethods__))
-        raise TargetError(f"--sandbox={spec}: is abstract; write its {left}")
+        raise TargetError(f"--sandbox={spec}: {found.__name__} is abstract; write its {left}")
     _check_declarations(spec, found)
     return found
 

@@ -111,6 +111,6 @@ def test_an_image_that_the_lab_has_not_is_refused_in_one_line() -> None:
 def test_without_an_engine_a_run_says_in_one_line_what_is_missing(tmp_path: Path) -> None:
     told = refusal(DEBIAN, PATH=str(tmp_path), DOCKER_HOST=f"unix://{tmp_path}/none.sock")
 
-    assert "needs a container engine" in told
+    assert "needs containers" in told
     assert "run as root" in told or "install" in told
     assert len(told.splitlines()) == 1
