@@ -65,8 +65,19 @@ def ask(here: str, parts: str, piece: str) -> str:
             keeper.shutdown(socket.SHUT_WR)
             reply = b"".join(iter(lambda: keeper.recv(65536), b""))
         except OSError:
+            if request["do"] == "close":
+                clear()
             return '{"gone": true}'
     return reply.decode() or '{"gone": true}'
+
+
+def clear() -> None:
+    """Remove the folder of a keeper that was killed before it could."""
+    import shutil  # costs more than all the rest
+
+    folder = os.getcwd()
+    os.chdir("/")
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -492,7 +491,7 @@ async def run():
     box = LocalDockerSandbox(image=sys.argv[1], shell="sh")
     async with box.open(OpenRequest(session_id="dead")):
         print("open", flush=True)
-        await asyncio.sleep(60)
+        await asyncio.to_thread(sys.stdin.read)
 
 asyncio.run(run())
 """
@@ -505,8 +504,8 @@ def test_what_a_killed_process_left_goes_and_what_a_living_one_has_stays(
     elsewhere |= {"sandbox-conformance.owner.process": "1", "sandbox-conformance.owner.began": "1"}
     strange = witness.volumes.create("strange", labels=elsewhere)
     killed = _process(image)
-    killed.send_signal(signal.SIGKILL)
-    killed.wait()
+    killed.kill()
+    killed.communicate()
     assert len(listed(witness)) == 3
     living = _process(image)  # its start removes what the killed one left
     try:
@@ -514,19 +513,18 @@ def test_what_a_killed_process_left_goes_and_what_a_living_one_has_stays(
         inside(image, lambda box: _has_no("X", box))
         assert len(listed(witness)) == 3
     finally:
-        living.send_signal(signal.SIGINT)
-        living.wait(30)
+        living.communicate(timeout=30)  # its standard input ends, and so does it
         strange.remove()
 
 
 def _process(image: str) -> subprocess.Popen[str]:
     process = subprocess.Popen(
         [sys.executable, "-c", _SESSION, image],
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
     )
     assert process.stdout is not None
-    with process.stdout:
-        assert process.stdout.readline() == "open\n"
+    assert process.stdout.readline() == "open\n"
     return process
