@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 from contextlib import asynccontextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from sandboxes.bashkit_running import BashkitRunning
 from sandboxes.contract import (
     AccessLevel,
-    MissingExtra,
     Network,
     NetworkMode,
     OpenRequest,
@@ -85,15 +83,6 @@ class BashkitSandbox(Sandbox):
         self.block_private_ips = block_private_ips
         self.blocks_private_addresses = block_private_ips
         self._check_packages()
-
-    def _check_packages(self) -> None:
-        for package, extra in self.optional_packages.items():
-            try:
-                importlib.import_module(package)
-            except ImportError as error:
-                raise MissingExtra(
-                    messages.missing_extra(type(self).__name__, package, extra)
-                ) from error
 
     @asynccontextmanager
     async def open(self, request: OpenRequest) -> AsyncIterator[RunningSandbox]:

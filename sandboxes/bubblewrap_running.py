@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sandboxes.bubblewrap_space import WORKSPACE
 from sandboxes.contract import RunningSandbox, SandboxClosed, SandboxExecutionResult, messages
-from sandboxes.limits import check_command, check_limit
+from sandboxes.limits import check_command, check_limit, encoded_command
 from sandboxes.output import decoded_both, with_notes
 from sandboxes.threads import in_thread
 
@@ -54,7 +54,7 @@ class BubblewrapRunning(RunningSandbox):
 
         Of each stream 64 MiB are kept; a line on stderr says how much more there was.
         """
-        text = _encoded(check_command(command))
+        text = encoded_command(check_command(command))
         limit = check_limit(timeout_seconds, self.default_timeout_seconds)
         self._check_open("run commands")
         ended = await self._commands.run(
@@ -104,12 +104,3 @@ class BubblewrapRunning(RunningSandbox):
         """Name the session's folder, and the process that holds its namespaces."""
         folder = [f"folder {self._folder}"] if self._folder.exists() else []
         return (*folder, *([f"process {self._server.pid}"] if self._server.alive() else []))
-
-
-def _encoded(command: str) -> bytes:
-    try:
-        return command.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError as error:
-        raise ValueError(
-            "command holds half of a surrogate pair, which no shell can be given; leave it out"
-        ) from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import os
 import shutil
 import tempfile
@@ -18,7 +17,6 @@ from sandboxes.contract import (
     AccessLevel,
     AnyBinding,
     HeaderBinding,
-    MissingExtra,
     Network,
     NetworkMode,
     OpenRequest,
@@ -108,15 +106,6 @@ class BubblewrapSandbox(CustomSandbox):
         except ValueError as error:
             fact = str(error).replace("timeout_seconds", "default_exec_timeout_seconds", 1)
             raise RefusedConfiguration(messages.of_a_part(type(self).__name__, fact)) from error
-
-    def _check_packages(self) -> None:
-        for package, extra in self.optional_packages.items():
-            try:
-                importlib.import_module(package)
-            except ImportError as error:
-                raise MissingExtra(
-                    messages.missing_extra(type(self).__name__, package, extra)
-                ) from error
 
     @asynccontextmanager
     async def open(self, request: OpenRequest) -> AsyncIterator[RunningSandbox]:

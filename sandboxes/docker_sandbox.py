@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import logging
 import re
 import threading
@@ -14,7 +13,6 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from sandboxes.contract import (
     AccessLevel,
-    MissingExtra,
     Network,
     NetworkMode,
     OpenRequest,
@@ -156,15 +154,6 @@ class LocalDockerSandbox(Sandbox):
         except ValueError as error:
             fact = str(error).replace("timeout_seconds", option, 1)
             raise RefusedConfiguration(messages.of_a_part(type(self).__name__, fact)) from error
-
-    def _check_packages(self) -> None:
-        for package, extra in self.optional_packages.items():
-            try:
-                importlib.import_module(package)
-            except ImportError as error:
-                raise MissingExtra(
-                    messages.missing_extra(type(self).__name__, package, extra)
-                ) from error
 
     @asynccontextmanager
     async def open(self, request: OpenRequest) -> AsyncIterator[RunningSandbox]:

@@ -24,6 +24,20 @@ def check_command(command: object) -> str:
     return command
 
 
+def encoded_command(command: str) -> bytes:
+    """Return the bytes of a command's text, as a process of the host takes them.
+
+    Raises:
+        ValueError: It holds half of a surrogate pair.
+    """
+    try:
+        return command.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            "command holds half of a surrogate pair, which no shell can be given; leave it out"
+        ) from error
+
+
 def check_limit(timeout_seconds: object, default: float) -> float:
     """Return a command's limit in seconds: the default where it brings none.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sandboxes import host_files
 from sandboxes.contract import RunningSandbox, SandboxClosed, SandboxExecutionResult, messages
-from sandboxes.limits import check_command, check_limit
+from sandboxes.limits import check_command, check_limit, encoded_command
 from sandboxes.output import decoded_both, with_notes
 from sandboxes.threads import in_thread
 
@@ -47,7 +47,7 @@ class LocalRunning(RunningSandbox):
 
         Of each stream 64 MiB are kept; a line on stderr says how much more there was.
         """
-        text = _encoded(check_command(command))
+        text = encoded_command(check_command(command))
         limit = check_limit(timeout_seconds, self.default_timeout_seconds)
         self._check_open("run commands")
         ended = await self._commands.run(
@@ -102,12 +102,3 @@ class LocalRunning(RunningSandbox):
         running = [f"process {pid}" for pid in self._commands.background()]
         folder = [f"folder {self._workspace.path}"] if self._workspace.path.exists() else []
         return (*folder, *running)
-
-
-def _encoded(command: str) -> bytes:
-    try:
-        return command.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError as error:
-        raise ValueError(
-            "command holds half of a surrogate pair, which no shell can be given; leave it out"
-        ) from error

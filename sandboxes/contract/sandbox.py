@@ -6,6 +6,7 @@ happens here, before anything is created, started, called or sent.
 
 from __future__ import annotations
 
+import importlib
 from abc import ABCMeta, abstractmethod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 from sandboxes.contract import messages
 from sandboxes.contract.bindings import BINDING_TYPES, AnyBinding, WorkspaceHeaderBindings
 from sandboxes.contract.egress_policy import EgressPolicy
-from sandboxes.contract.errors import RefusedConfiguration
+from sandboxes.contract.errors import MissingExtra, RefusedConfiguration
 from sandboxes.contract.hooks import SandboxHook
 from sandboxes.contract.network import Network, NetworkMode
 from sandboxes.contract.values import entry_tuple
@@ -179,6 +180,16 @@ class Sandbox(metaclass=_Frozen):
                     type(self).__name__, type(binding).__name__, blocked, self.network.mode
                 )
             )
+
+    def _check_packages(self) -> None:
+        """Raise `MissingExtra` where an optional package is not installed."""
+        for package, extra in self.optional_packages.items():
+            try:
+                importlib.import_module(package)
+            except ImportError as error:
+                raise MissingExtra(
+                    messages.missing_extra(type(self).__name__, package, extra)
+                ) from error
 
     def _wrong(self, option: str, got: object, remedy: str) -> NoReturn:
         raise RefusedConfiguration(messages.wrong_option(type(self).__name__, option, got, remedy))
