@@ -34,6 +34,26 @@ _CLOSE_SECONDS = 5.0
 _MAX_LOOP_ITERATIONS = 100_000_000
 
 
+# The interpreter marks quoted parts of a word with these, and drops those that it is given
+# in double quotes and without quotes (bashkit 0.20.1).
+_MARKS = "\x1e\x1f"
+
+
+def _check_marks(command: str) -> None:
+    """Refuse a command of which the interpreter would silently run another.
+
+    Raises:
+        ValueError: It holds a character that the interpreter keeps for itself.
+    """
+    for mark in _MARKS:
+        if mark in command:
+            escape = f"\\x{ord(mark):02x}"
+            raise ValueError(
+                f"command holds the control character U+{ord(mark):04X}, which Bashkit drops; "
+                f"write it as $'{escape}'"
+            )
+
+
 class _Work:
     """One command on its way: the interpreter, its future, and the output so far."""
 
@@ -96,7 +116,7 @@ class BashkitRunning(RunningSandbox):
         self, command: str, *, timeout_seconds: float | None = None
     ) -> SandboxExecutionResult:
         """Run a command; see `RunningSandbox.execute`."""
-        check_command(command)
+        _check_marks(check_command(command))
         limit = self._limit(timeout_seconds)
         self._check_open("run commands")
         work = _Work(self._new_shell(limit), command)

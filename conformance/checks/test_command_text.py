@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from conformance.probes.inside import Inside
     from conformance.subject.facade import Box
     from conformance.subject.targets import Target
+    from sandboxes.contract import SandboxExecutionResult
 
 _EXACT = "hand the text of a command to the shell as it is"
 
@@ -32,11 +33,35 @@ _EXACT = "hand the text of a command to the shell as it is"
 _numbers = itertools.count(1)
 
 
-def _arrives(box: Box, make: Callable[[str], tuple[str, str]]) -> None:
+def _run(
+    box: Box, command: str, file: str, what: str, *words: str
+) -> SandboxExecutionResult | None:
+    """Run a command that may be refused for what it holds; None if it was.
+
+    Raises:
+        Violation: The refusal does not say why, or came when a part of the command had run.
+    """
+    try:
+        return box.execute(command)
+    except Violation:
+        raise
+    except Exception as error:  # noqa: BLE001 - which kind of refusal is the sandbox's own
+        said = " ".join(str(error).split())
+        if not any(word in said.lower() for word in words):
+            raise Violation(
+                f"{what} in a command raised {type(error).__name__}: {said[:200]!r}",
+                remedy=f"say that the command holds {what}",
+            ) from None
+        if box.execute(f"cat {file}").exit_code == 0:
+            raise Violation(
+                f"a command with {what} raised, and a part of it was run all the same",
+                remedy=f"look for {what} before the command is run",
+            ) from None
+        return None
+
+
+def _judge(box: Box, result: SandboxExecutionResult, command: str, file: str, wanted: str) -> None:
     """Judge a command by the file that it makes: its output may be changed on the way back."""
-    file = f"word-{next(_numbers)}.txt"
-    command, wanted = make(file)
-    result = box.execute(command)
     try:
         got = box.read_file(file).decode(errors="replace")
     except FileNotFoundError:
@@ -49,6 +74,12 @@ def _arrives(box: Box, make: Callable[[str], tuple[str, str]]) -> None:
             f"{Difference(wanted, got)} ({said or 'no error'})",
             remedy=_EXACT,
         )
+
+
+def _arrives(box: Box, make: Callable[[str], tuple[str, str]]) -> None:
+    file = f"word-{next(_numbers)}.txt"
+    command, wanted = make(file)
+    _judge(box, box.execute(command), command, file, wanted)
 
 
 @verifies(EXE_05)
@@ -78,29 +109,33 @@ def test_a_command_of_100_kb_arrives(inside: Inside, fill: str) -> None:
 )
 def test_a_nul_in_a_command_raises(inside: Inside, form: str) -> None:
     """A NUL in a command raises an error that says so, and nothing of it is run."""
+    file = f"ran{secrets.token_hex(6)}"
+    command = form.format(file)
+    result = _run(inside.narrowest(), command, file, "a NUL", "nul", "\\0", "\\x00")
+    if result is not None:
+        raise Violation(
+            f"a command with a NUL was taken (exit_code={result.exit_code})",
+            remedy="raise ValueError for a command that holds a NUL",
+        )
+
+
+@verifies(EXE_05)
+@needs(opens=True)
+@pytest.mark.parametrize("shape", command_texts.SHAPES[:3])
+def test_control_characters_arrive_or_are_refused(inside: Inside, shape: str) -> None:
+    """A control character reaches the shell as it is, or the command is refused for it."""
     box = inside.narrowest()
-    name = f"ran{secrets.token_hex(6)}"
-    try:
-        result = box.execute(form.format(name))
-    except Violation:
-        raise
-    except Exception as error:  # noqa: BLE001 - which kind of refusal is the sandbox's own
-        said = " ".join(str(error).split())
-        if not any(word in said.lower() for word in ("nul", "\\0", "\\x00")):
-            raise Violation(
-                f"a NUL in a command raised {type(error).__name__}: {said[:200]!r}",
-                remedy="say that the command holds a NUL",
-            ) from None
-        if box.execute(f"cat {name}").stdout == "x":
-            raise Violation(
-                "a command with a NUL raised, and a part of it was run all the same",
-                remedy="look for a NUL before the command is run",
-            ) from None
-        return
-    raise Violation(
-        f"a command with a NUL was taken (exit_code={result.exit_code})",
-        remedy="raise ValueError for a command that holds a NUL",
-    )
+    together = "".join(command_texts.CONTROLS)
+    # Of one that refuses them, it is asked one by one.
+    for word in (together, *command_texts.CONTROLS):
+        file = f"word-{next(_numbers)}.txt"
+        command, wanted = command_texts.command(shape, f"a{word}b", file)
+        names = (f"u+{ord(word[-1]):04x}", f"\\x{ord(word[-1]):02x}", "control character")
+        result = _run(box, command, file, "a control character", *names)
+        if result is not None:
+            _judge(box, result, command, file, wanted)
+            if word == together:
+                return
 
 
 _SHARED = "keep one workspace for commands and for files"

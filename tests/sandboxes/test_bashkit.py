@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -148,6 +149,18 @@ def test_a_nul_in_the_command_raises() -> None:
     async def use(box: RunningSandbox) -> None:
         with pytest.raises(ValueError, match="NUL"):
             await box.execute("echo a\0b")
+
+    inside(use)
+
+
+@pytest.mark.parametrize("mark", ["\x1e", "\x1f"])
+def test_a_mark_of_the_interpreter_is_refused_and_can_be_written_otherwise(mark: str) -> None:
+    async def use(box: RunningSandbox) -> None:
+        escape = f"$'\\x{ord(mark):02x}'"
+        with pytest.raises(ValueError, match=re.escape(escape)):
+            await box.execute(f'printf %s "a{mark}b" > made')
+        assert (await box.execute("cat made")).exit_code == 1
+        assert (await box.execute(f"printf %s a{escape}b")).stdout == f"a{mark}b"
 
     inside(use)
 
