@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from conformance.requirements import ALL
-from tests import matrix
+from tests import matrix, options_page
 from tests.ledger_page import area_rows, ids_of, page, spans
 from tests.matrix import FAULTY, HONEST
 
@@ -50,6 +50,12 @@ def test_the_readme_lists_what_is_checked(checks: Checks) -> None:
 
 def test_the_page_of_requirements_is_the_ledger(checks: Checks) -> None:
     assert (matrix.ROOT / "docs" / "requirements.md").read_text(encoding="utf-8") == page(checks)
+
+
+def test_the_page_of_options_is_what_the_constructors_say() -> None:
+    told = (matrix.ROOT / "docs" / "options.md").read_text(encoding="utf-8")
+    assert told == options_page.page()
+    assert "`shell`" in told
 
 
 def test_ids_are_written_short() -> None:

@@ -167,13 +167,21 @@ def headline(report: SubjectReport, plan: Plan, lab: Mapping[str, Any]) -> str:
 
     return " | ".join(
         (
-            f"{report.name}: {report.outcome.value}: {tally(report)}",
+            f"{report.name}: {report.outcome.value}{extent(report)}: {tally(report)}",
             f"scope: {scope_text(report)}",
             f"posture: {posture(report.subject)}",
             f"lab: {lab.get('mode', 'unknown')}",
             f"seed: {plan.seed}",
         )
     )
+
+
+def extent(report: SubjectReport) -> str:
+    """What keeps a certificate over a selection from being taken for one over everything."""
+    count = len(report.scope)
+    if report.outcome is not Outcome.CERTIFIED or report.selection is None:
+        return ""
+    return f" for {count} {'id' if count == 1 else 'ids'} only"
 
 
 def tally(report: SubjectReport) -> str:

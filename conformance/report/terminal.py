@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING, Protocol
 
-from conformance.report.assembly import assemble, scope_text, tally
+from conformance.report.assembly import assemble, extent, scope_text, tally
 from conformance.report.subject import posture
 from conformance.verdicts import Outcome, Verdict
 
@@ -69,7 +69,8 @@ class _Section:
         report = self._report
         outcome = report.outcome
         colours = _COLOURS[outcome]
-        self._writer.write_sep("=", f"{report.name}: {outcome.value}", bold=True, **colours)
+        title = f"{report.name}: {outcome.value}{extent(report)}"
+        self._writer.write_sep("=", title, bold=True, **colours)
         self._head()
         for result in report.judged:
             if result.verdict in _BROKEN:

@@ -308,9 +308,10 @@ class Target:
         except TypeError as error:
             unknown = [name for name in self.options if f"'{name}'" in str(error)]
             if unknown:
+                known = [name for name in parameters(self.cls) if name not in RESERVED]
                 raise TargetError(
                     f"--sandbox-option: {self.cls.__name__} takes no {unknown[0]!r}; "
-                    "check the spelling against its constructor"
+                    f"it takes {', '.join(known) or 'no options'}"
                 ) from error
             raise TargetError(self._unbuildable(error)) from error
         except KeyboardInterrupt:

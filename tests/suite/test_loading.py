@@ -56,7 +56,7 @@ def test_a_module_that_does_not_import_is_told_in_one_line(tmp_path: Path, line:
 
 
 def test_a_missing_option_is_told_apart_from_a_constructor_that_fails() -> None:
-    with pytest.raises(TargetError, match="Right takes no 'colour'"):
+    with pytest.raises(TargetError, match="Right takes no 'colour'; it takes "):
         Target("x", subjects.Right, {"colour": 1})
     with pytest.raises(TargetError, match="raised ValueError: not like this nor like that"):
         Target("x", subjects.CannotBeBuilt, {})
