@@ -1,4 +1,4 @@
-"""Paths under a prefix, beside it, and such that one server reads as the one and one as the other."""
+"""Paths under a prefix, beside it, and such that servers do not agree on."""
 
 from __future__ import annotations
 
@@ -58,10 +58,12 @@ def beside(prefix: str) -> list[str]:
     return [path for path in dict.fromkeys(found) if not is_under(path, prefix)]
 
 
-# Each leads a segment up for some server: what is decoded, folded or dropped differs.
-_DOTS = ("..", "%2e%2e", ".%2E", "%2e.", "%252e%252e", "%25252e%25252e", "..;", "..;a=b", "..%00")
-_BREAKS = (("/", "/"), ("%2f", "/"), ("/", "%2f"), ("%2F", "%2F"), ("\\", "\\"), ("%5c", "%5C"),
-           ("//", "/"), ("/", "//"), ("%252f", "/"), ("/./", "/"), ("/;x/", "/"))  # fmt: skip
+# Each leads a segment up for some server: what is decoded, and how often, differs.
+_DOTS = ("..", "%2e%2e", ".%2E", "%2e.", "%252e%252e", "%25252e%25252e")
+_BREAKS = (
+    *(("/", "/"), ("%2f", "/"), ("/", "%2f"), ("%2F", "%2F"), ("%252f", "/")),
+    *(("\\", "\\"), ("%5c", "%5C"), ("//", "/"), ("/", "//"), ("/./", "/")),
+)
 
 
 def escapes(prefix: str) -> list[str]:
@@ -72,6 +74,8 @@ def escapes(prefix: str) -> list[str]:
     for dots, (before, behind) in product(_DOTS, _BREAKS):
         up = before + behind.join([dots] * depth) + behind
         found.append(f"{stem}{up}other/x")
+        if before != "/" and "/" not in before[:1]:  # which may be taken for part of a segment
+            found.append(f"{stem}/x{before}{dots}{up}other/x")
     # Out of a folder below it, and no further than to a look-alike beside it.
     found += [f"{stem}/x/../..{stem}x/y", f"{stem}/%2e%2e/..{stem}-private"]
     return found
