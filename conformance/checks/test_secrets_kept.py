@@ -134,7 +134,7 @@ class _Notes(SandboxHook):
 
     def _note(self, ctx: SandboxCallbackContext) -> None:
         type(self).texts += [repr(ctx), str(ctx), repr(vars(ctx)), repr(self.to_unified_state())]
-        type(self).texts += [repr(ctx.sandbox), str(ctx.sandbox)]
+        type(self).texts += [repr(ctx.sandbox), str(ctx.sandbox), repr(vars(self))]
 
 
 @contextmanager
