@@ -12,7 +12,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from sandboxes.contract import messages
-from sandboxes.contract.bindings import BINDING_TYPES, AnyBinding, WorkspaceHeaderBindings
+from sandboxes.contract.bindings import (
+    BINDING_TYPES,
+    AnyBinding,
+    HeaderBinding,
+    WorkspaceHeaderBindings,
+)
 from sandboxes.contract.egress_policy import EgressPolicy
 from sandboxes.contract.errors import MissingExtra, RefusedConfiguration
 from sandboxes.contract.hooks import SandboxHook
@@ -64,6 +69,7 @@ class Sandbox(metaclass=_Frozen):
             an engine of its own ready before the first instance is built.
         network_type: The value type that `network` takes.
         egress_policy_type: The value type that `egress` takes, in a constructor that has it.
+        header_binding_type: The value type that its users write header bindings with.
         optional_packages: Packages without which the constructor raises `MissingExtra`, by
             import name, each with the extra that brings it.
         network: The outbound connections that the sandbox can open.
@@ -95,6 +101,7 @@ class Sandbox(metaclass=_Frozen):
     needs_container_engine: ClassVar[bool] = False
     network_type: ClassVar[type[Network]] = Network
     egress_policy_type: ClassVar[type[EgressPolicy]] = EgressPolicy
+    header_binding_type: ClassVar[type[HeaderBinding]] = HeaderBinding
     optional_packages: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     network: Network
