@@ -122,6 +122,18 @@ def unmount(target: str) -> None:
     _checked(_libc.umount2(os.fsencode(target), _MNT_DETACH), target)
 
 
+def pivot_root(folder: str) -> None:
+    """Make `folder`, which is a mount, the root, and let go of the old one.
+
+    Raises:
+        OSError: the kernel refused.
+    """
+    os.chdir(folder)
+    _checked(_libc.pivot_root(b".", b"."), folder)
+    unmount(".")
+    os.chdir("/")
+
+
 def set_read_only(target: str, *, on: bool, recursive: bool = False) -> None:
     """Make the mount at `target` read-only, or writable again; its other options stay.
 
