@@ -17,8 +17,10 @@ GATEWAY_IPV4 = "11.77.0.254"
 SUBJECT_IPV6 = "2a11:77::1"
 GATEWAY_IPV6 = "2a11:77::fe"
 
-# The cloud: a router of its own behind the subject's host, and one address of each family for
-# each instance. Its mesh is what an organization's services see of each other.
+# The cloud: the provider's address, a router of its own behind the subject's host, and one
+# address of each family for each instance. Its mesh is what an organization's services see of
+# each other.
+CLOUD_ADDRESS = "11.77.0.252"
 CLOUD_DEVICE = "cloud0"
 CLOUD_IPV4 = "11.77.0.253"
 CLOUD_IPV6 = "2a11:77::fd"

@@ -354,7 +354,7 @@ class _Server(ThreadingHTTPServer):
     """Serves on a socket that is open already."""
 
     daemon_threads = True
-    address_family = socket.AF_UNIX
+    address_family: int = socket.AF_UNIX
 
     def __init__(self, listener: socket.socket) -> None:
         super().__init__(("", 0), Calls, bind_and_activate=False)

@@ -55,7 +55,7 @@ async def ended(pid: int) -> int:
     finally:
         loop.remove_reader(handle)
         os.close(handle)
-    return os.waitpid(pid, 0)[1]
+    return os.waitpid(pid, 0)[1]  # noqa: ASYNC222 - it has ended
 
 
 async def heard(descriptor: int) -> bytes:

@@ -85,7 +85,7 @@ class Instance:
         Raises:
             LabError: it did not start; the message of its builder is on the error stream.
         """
-        folder.mkdir(mode=0o700)
+        folder.mkdir(mode=0o700)  # noqa: ASYNC240 - in memory
         listeners = [_listen(folder / name) for name in ("calls", "public")]
         answer, told = os.pipe()
         numbers = [listener.fileno() for listener in listeners]
@@ -120,6 +120,10 @@ class Instance:
     def is_alive(self) -> bool:
         """Whether its first process is there."""
         return not self._end.done()
+
+    async def over(self) -> None:
+        """Wait until it has ended."""
+        await asyncio.shield(self._end)
 
     async def enforce(self, ranges: Sequence[str]) -> None:
         """Let it reach these ranges alone from now on.

@@ -185,6 +185,10 @@ def _flush(handle: IPRoute, table: int) -> None:
 
 def _let_through(router: IPRoute, number: int, ranges: Sequence[str]) -> None:
     links = router.link_lookup(ifname=_UPLINK)
+    # What lies beside an instance is none of the internet: the host of the cloud's customer
+    # stands in for a machine elsewhere, and other instances are reached through the mesh.
+    for neighbours in (*_SUBJECT, *_INSTANCES):
+        _prohibit(router, neighbours, _FIRST_TABLE + number)
     # Without a lab there is no way out, whatever the policy says.
     _let(router, links[0] if links else 0, _FIRST_TABLE + number, _SUBJECT, ranges)
 
@@ -192,11 +196,8 @@ def _let_through(router: IPRoute, number: int, ranges: Sequence[str]) -> None:
 def _let(
     handle: IPRoute, index: int, table: int, gateways: tuple[str, str], ranges: Sequence[str]
 ) -> None:
-    for family, everything in zip(_FAMILIES, _EVERYTHING, strict=True):
-        # Of the least weight, so that a policy of /0 comes before it.
-        handle.route(
-            "add", dst=everything, family=family, type=_PROHIBIT, table=table, priority=4_000_000
-        )
+    for everything in _EVERYTHING:
+        _prohibit(handle, everything, table)
     for range_, gateway in _by_family(ranges, gateways):
         if index:
             handle.route(
@@ -205,9 +206,13 @@ def _let(
             )  # fmt: skip
 
 
-def _by_family(
-    ranges: Sequence[str], gateways: tuple[str, str]
-) -> Iterator[tuple[str, str]]:
+def _prohibit(handle: IPRoute, range_: str, table: int) -> None:
+    # Of the least weight, so that a policy of the same range comes before it.
+    family = _FAMILIES[":" in range_]
+    handle.route("add", dst=range_, family=family, type=_PROHIBIT, table=table, priority=4_000_000)
+
+
+def _by_family(ranges: Sequence[str], gateways: tuple[str, str]) -> Iterator[tuple[str, str]]:
     for range_ in dict.fromkeys(str(ip_network(text, strict=False)) for text in ranges):
         yield range_, gateways[":" in range_]
 
