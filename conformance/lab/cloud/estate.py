@@ -66,6 +66,7 @@ class Deployment:
     routing_key: str = field(default_factory=lambda: secrets.token_hex(16))
     instance: Instance | None = None
     task: asyncio.Task[None] | None = None
+    removal: asyncio.Task[None] | None = None
 
 
 @dataclass
@@ -102,6 +103,7 @@ class Estate:
         self._domain = domain
         self._numbers = itertools.count(1)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._removals: set[asyncio.Task[None]] = set()
         self.apps: dict[str, App] = {}
         self.services: dict[str, Service] = {}
         self.deployments: dict[str, Deployment] = {}
@@ -214,7 +216,7 @@ class Estate:
 
     async def _watch(self, deployment: Deployment, instance: Instance) -> None:
         await instance.over()
-        if deployment.instance is instance:  # nobody wanted it to end
+        if deployment.removal is None:  # nobody wanted it to end
             self._end(deployment, "ERROR", "the instance ended")
             await self._stop(deployment)
 
@@ -238,11 +240,20 @@ class Estate:
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
-        instance, deployment.instance = deployment.instance, None
-        if instance is not None:
-            await instance.remove()
+        if deployment.instance is not None:
+            if deployment.removal is None:
+                deployment.removal = self._begin(self._remove(deployment, deployment.instance))
+                self._removals.add(deployment.removal)
+                deployment.removal.add_done_callback(self._removals.discard)
+            # Whoever waits for it may be cancelled, and the instance is to go all the same.
+            await asyncio.shield(deployment.removal)
         if deployment.status not in ("ERROR", "STOPPED"):
             deployment.status = "STOPPED"
+
+    @staticmethod
+    async def _remove(deployment: Deployment, instance: Instance) -> None:
+        await instance.remove()
+        deployment.instance = None
 
     async def remove_service(self, service: Service) -> None:
         """Delete a service with its instances, and its app where that is to go when empty."""
@@ -267,6 +278,7 @@ class Estate:
         """Delete everything."""
         for app in list(self.apps.values()):
             await self.remove_app(app)
+        await asyncio.gather(*self._removals)
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -277,7 +289,7 @@ class Estate:
         """Give the deployment that a call is for, by its routing key or else its host."""
         for service in self.services.values():
             active = service.active
-            if active is None or active.instance is None:
+            if active is None or active.instance is None or active.removal is not None:
                 continue
             app = self.apps.get(service.app_id)
             if key == active.routing_key or (not key and app is not None and host == app.domain):

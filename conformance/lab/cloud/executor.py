@@ -231,6 +231,7 @@ class Calls(BaseHTTPRequestHandler):
                 with suppress(OSError):
                     if not self.connection.recv(1, socket.MSG_PEEK):
                         child.kill()
+                        child.wait()
                 return
 
     # -- files

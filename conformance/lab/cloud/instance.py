@@ -146,7 +146,7 @@ class Instance:
             return
         namespace, self._namespace = self._namespace, -1
         self.kill()
-        await self._end
+        await asyncio.shield(self._end)
         os.close(namespace)
         number = self.order.number
         await forks.in_child(lambda: wires.detach(number))
