@@ -139,6 +139,8 @@ class Lab:
     def cloud(self) -> CloudClient:
         """Give the lab's cloud, which starts at the first question.
 
+        All workers have the one: who has it do something wrong, or empties it, is `alone`.
+
         Raises:
             LabUnavailable: there is none.
         """
