@@ -1,0 +1,119 @@
+"""The executor inside a sandbox, as it is called through the cloud's public address."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sandboxes.mistral import errors
+from sandboxes.mistral.errors import CloudError
+
+if TYPE_CHECKING:
+    import httpx
+
+    from sandboxes.mistral.definition import Json
+    from sandboxes.mistral.transport import Transport
+
+_HEALTHY = frozenset({"ok", "healthy", "ready"})
+_ROUTE = "/koyeb-sandbox"
+# What whoever stands before the sandbox says when there is none behind it.
+_GONE = frozenset({404, 410, 502, 503, 504})
+
+
+class Executor:
+    """Calls of one session.
+
+    Args:
+        transport: Makes them.
+        url: The sandbox's public address.
+        routing_key: Leads to it.
+        secret: What it asks of its callers.
+    """
+
+    def __init__(self, transport: Transport, url: str, routing_key: str, secret: str) -> None:
+        self._transport = transport
+        self._sandbox = transport.sandbox
+        self._base = transport.check_address(url) + _ROUTE
+        self._headers = {"Authorization": f"Bearer {secret}"}
+        if routing_key:
+            self._headers["X-Routing-Key"] = routing_key
+
+    async def is_healthy(self, timeout: float) -> bool:
+        """Whether it answers by now."""
+        try:
+            response = await self._transport.once(
+                "GET",
+                f"{self._base}/health",
+                "say whether the sandbox is ready",
+                timeout=timeout,
+                headers=self._headers,
+            )
+            body = response.json() if response.is_success else {}
+        except (CloudError, ValueError):
+            return False
+        return isinstance(body, dict) and body.get("status") in _HEALTHY
+
+    async def run(self, command: str, *, timeout: float) -> Json:
+        """Run a command, once, and give what it answers.
+
+        Raises:
+            CloudError: There is no answer; the command may have run.
+        """
+        try:
+            response = await self._transport.once(
+                "POST",
+                f"{self._base}/run",
+                "run a command",
+                timeout=timeout,
+                json={"cmd": command},
+                headers=self._headers,
+            )
+        except CloudError as error:
+            if error.may_have_happened:
+                raise CloudError(
+                    errors.command_unanswered(self._sandbox, str(error)), may_have_happened=True
+                ) from None
+            raise
+        return self._body(response, "run a command")
+
+    async def write_text(self, path: str, text: str) -> None:
+        """Write a file of text, such as never holds anything but ASCII.
+
+        Raises:
+            CloudError: It was not written.
+        """
+        action = "take a file"
+        response = await self._transport.repeated(
+            "POST",
+            f"{self._base}/write_file",
+            action,
+            timeout=120.0,
+            json={"path": path, "content": text},
+            headers=self._headers,
+        )
+        body = self._body(response, action)
+        if body.get("error") or body.get("success") is False:
+            said = self._transport.cleaned(str(body.get("error") or "no reason given"))
+            raise CloudError(errors.refused(self._sandbox, action, response.status_code, said))
+
+    def _body(self, response: httpx.Response, action: str) -> Json:
+        status = response.status_code
+        if status == 401:
+            raise CloudError(errors.gone(self._sandbox, "it does not know its secret"), status=401)
+        if status in _GONE:
+            fact = f"HTTP {status}: {self._transport.said(response)}"
+            raise CloudError(
+                errors.gone(self._sandbox, fact), status=status, may_have_happened=status >= 500
+            )
+        if not response.is_success:
+            said = self._transport.said(response)
+            raise CloudError(errors.refused(self._sandbox, action, status, said), status=status)
+        try:
+            body = response.json()
+        except ValueError:
+            body = None
+        if not isinstance(body, dict):
+            raise CloudError(
+                errors.nonsense(self._sandbox, action, "it is no JSON object"),
+                may_have_happened=True,
+            )
+        return body
