@@ -19,9 +19,9 @@ _BUNDLES = (
 )
 
 
-def workspace() -> str:
-    """The first folder that can be made and written to."""
-    for folder in ("/workspace", os.path.expanduser("~/workspace")):
+def workspace(folders: list[str]) -> str:
+    """The first of these folders that can be made and written to."""
+    for folder in map(os.path.expanduser, folders):
         with suppress(OSError):
             os.makedirs(folder, exist_ok=True)
             if os.access(folder, os.W_OK | os.X_OK):
@@ -50,7 +50,7 @@ def main() -> None:
     certificates = zlib.decompress(base64.b64decode(asked["certificates"]))
     cloud_call.answer(
         {
-            "folder": workspace(),
+            "folder": workspace(asked["folders"]),
             "instance": cloud_call.instance(),
             "bash": shutil.which("bash") or "",
             "bundle": bundle(certificates) if certificates else "",

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sandboxes.contract import SandboxStartError
 from sandboxes.mistral import errors
 from sandboxes.mistral.definition import Deployment, Json
 from sandboxes.mistral.errors import TOKEN_VARIABLES, CloudError
+from sandboxes.mistral.transport import CALL_SECONDS, Call
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import httpx
 
     from sandboxes.mistral.transport import Transport
@@ -61,14 +64,8 @@ class ControlPlane:
             CloudError: It was refused, or nobody knows whether it was made.
         """
         action = f"create the {kind}"
-        response = await self._transport.once(
-            "POST",
-            f"{self._base}/{kind}s",
-            action,
-            timeout=30.0,
-            json=body,
-            headers=self._headers,
-        )
+        call = Call("POST", f"{self._base}/{kind}s", action, self._headers, body)
+        response = await self._transport.once(call, seconds=CALL_SECONDS)
         made = self._body(response, action).get(kind)
         identifier = made.get("id") if isinstance(made, dict) else None
         if not isinstance(identifier, str) or not identifier:
@@ -87,7 +84,7 @@ class ControlPlane:
         action = f"list the {kind}s"
         for page in range(_MOST_PAGES):
             query = {"limit": str(_PAGE), "offset": str(page * _PAGE), "name": name, **filters}
-            body = await self._get(f"{kind}s", action, deadline, params=query)
+            body = await self._get(f"{kind}s", action, deadline, query)
             entries = body.get(f"{kind}s")
             entries = entries if isinstance(entries, list) else []
             for entry in entries:
@@ -123,21 +120,20 @@ class ControlPlane:
             CloudError: It is not.
         """
         action = "delete the app"
-        response = await self._transport.repeated(
-            "DELETE", f"{self._base}/apps/{identifier}", action, headers=self._headers
-        )
+        call = Call("DELETE", f"{self._base}/apps/{identifier}", action, self._headers)
+        response = await self._transport.repeated(call)
         if response.status_code != _NOT_FOUND:
             self._check(response, action)
 
-    async def _get(self, path: str, action: str, deadline: float | None, **content: Any) -> Json:
-        response = await self._transport.repeated(
-            "GET",
-            f"{self._base}/{path}",
-            action,
-            deadline=deadline,
-            headers=self._headers,
-            **content,
-        )
+    async def _get(
+        self,
+        path: str,
+        action: str,
+        deadline: float | None,
+        query: Mapping[str, str] | None = None,
+    ) -> Json:
+        call = Call("GET", f"{self._base}/{path}", action, self._headers, query=query)
+        response = await self._transport.repeated(call, deadline=deadline)
         return self._body(response, action)
 
     def _body(self, response: httpx.Response, action: str) -> Json:

@@ -31,7 +31,7 @@ class CloudError(SandboxError):
 
 def no_token(sandbox: str) -> str:
     """Say that there is nothing to identify oneself with."""
-    return f"{sandbox} has no API token for the cloud; set {', '.join(TOKEN_VARIABLES[:-1])} or {TOKEN_VARIABLES[-1]}"
+    return f"{sandbox} has no API token for the cloud; set {' or '.join(TOKEN_VARIABLES)}"
 
 
 def refused(sandbox: str, action: str, status: int, said: str) -> str:

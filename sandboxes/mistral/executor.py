@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from sandboxes.mistral import errors
 from sandboxes.mistral.errors import CloudError
+from sandboxes.mistral.transport import Call
 
 if TYPE_CHECKING:
     import httpx
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 _HEALTHY = frozenset({"ok", "healthy", "ready"})
 _ROUTE = "/koyeb-sandbox"
+_FILE_SECONDS = 120.0
 # What whoever stands before the sandbox says when there is none behind it.
 _GONE = frozenset({404, 410, 502, 503, 504})
 
@@ -37,63 +39,49 @@ class Executor:
         if routing_key:
             self._headers["X-Routing-Key"] = routing_key
 
-    async def is_healthy(self, timeout: float) -> bool:
-        """Whether it answers by now."""
+    async def is_healthy(self, seconds: float) -> bool:
+        """Whether it answers within so many seconds that it is."""
+        action = "say whether the sandbox is ready"
+        call = Call("GET", f"{self._base}/health", action, self._headers)
         try:
-            response = await self._transport.once(
-                "GET",
-                f"{self._base}/health",
-                "say whether the sandbox is ready",
-                timeout=timeout,
-                headers=self._headers,
-            )
+            response = await self._transport.once(call, seconds=seconds)
             body = response.json() if response.is_success else {}
         except (CloudError, ValueError):
             return False
         return isinstance(body, dict) and body.get("status") in _HEALTHY
 
-    async def run(self, command: str, *, timeout: float) -> Json:
-        """Run a command, once, and give what it answers.
+    async def run(self, command: str, *, seconds: float) -> Json:
+        """Run a command, once, and give what it answers within so many seconds.
 
         Raises:
             CloudError: There is no answer; the command may have run.
         """
+        call = self._post("run", "run a command", {"cmd": command})
         try:
-            response = await self._transport.once(
-                "POST",
-                f"{self._base}/run",
-                "run a command",
-                timeout=timeout,
-                json={"cmd": command},
-                headers=self._headers,
-            )
+            response = await self._transport.once(call, seconds=seconds)
         except CloudError as error:
             if error.may_have_happened:
                 raise CloudError(
                     errors.command_unanswered(self._sandbox, str(error)), may_have_happened=True
                 ) from None
             raise
-        return self._body(response, "run a command")
+        return self._body(response, call.action)
 
     async def write_text(self, path: str, text: str) -> None:
-        """Write a file of text, such as never holds anything but ASCII.
+        """Write a file of text; of anything but ASCII it would lose bytes.
 
         Raises:
             CloudError: It was not written.
         """
-        action = "take a file"
-        response = await self._transport.repeated(
-            "POST",
-            f"{self._base}/write_file",
-            action,
-            timeout=120.0,
-            json={"path": path, "content": text},
-            headers=self._headers,
-        )
-        body = self._body(response, action)
+        call = self._post("write_file", "take a file", {"path": path, "content": text})
+        response = await self._transport.repeated(call, seconds=_FILE_SECONDS)
+        body = self._body(response, call.action)
         if body.get("error") or body.get("success") is False:
             said = self._transport.cleaned(str(body.get("error") or "no reason given"))
-            raise CloudError(errors.refused(self._sandbox, action, response.status_code, said))
+            raise CloudError(errors.refused(self._sandbox, call.action, response.status_code, said))
+
+    def _post(self, name: str, action: str, body: Json) -> Call:
+        return Call("POST", f"{self._base}/{name}", action, self._headers, body)
 
     def _body(self, response: httpx.Response, action: str) -> Json:
         status = response.status_code

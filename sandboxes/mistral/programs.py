@@ -56,13 +56,13 @@ class Programs:
         self._executor = executor
         self._sandbox = sandbox
 
-    async def ask(self, program: str, request: Json, *, timeout: float, token: str = "") -> Json:
+    async def ask(self, program: str, request: Json, *, seconds: float, token: str = "") -> Json:
         """Run a program and give its answer.
 
         Args:
             program: Which one.
             request: What it is to do.
-            timeout: How long it may take at most, in seconds.
+            seconds: How long it may take at most.
             token: Names the call among the processes inside.
 
         Raises:
@@ -83,7 +83,7 @@ class Programs:
             f"exec env -u {SECRET_VARIABLE} python3 -I -S -c {packed(*_PROGRAMS[program])} "
             f"{token} {word}"
         )
-        body = await self._executor.run(line, timeout=timeout)
+        body = await self._executor.run(line, seconds=seconds)
         return self._answer(program, body)
 
     def _answer(self, program: str, body: Json) -> Json:

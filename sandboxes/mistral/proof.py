@@ -69,7 +69,7 @@ async def prove_closed(
     began, shut = time.monotonic(), 0
     while shut < _SHUT_IN_A_ROW:
         request = {"targets": knocked, "seconds": _CONNECT_SECONDS}
-        answer = await programs.ask("probe", request, timeout=_CALL_SECONDS)
+        answer = await programs.ask("probe", request, seconds=_CALL_SECONDS)
         opened = [str(address) for address in answer["open"]]
         shut = 0 if opened else shut + 1
         if opened and time.monotonic() >= deadline:

@@ -108,7 +108,7 @@ class MistralRunning(RunningSandbox):
             "kept": KEPT_BYTES,
         }
         longest = limit + GRACE_SECONDS + _SLACK_SECONDS
-        return self._programs.ask("command", request, timeout=longest, token=token)
+        return self._programs.ask("command", request, seconds=longest, token=token)
 
     def _here(self) -> Json:
         return {"folder": self._place.folder, "instance": self._place.instance}
@@ -127,7 +127,7 @@ class MistralRunning(RunningSandbox):
 
     async def _end_calls(self, token: str) -> Json:
         request = {"token": token[::-1], "seconds": GRACE_SECONDS + 3}
-        return await self._programs.ask("end", request, timeout=_END_SECONDS)
+        return await self._programs.ask("end", request, seconds=_END_SECONDS)
 
     async def _result(self, answer: Json, limit: float) -> SandboxExecutionResult:
         code, notes = _verdict(answer, limit)
@@ -163,7 +163,7 @@ class MistralRunning(RunningSandbox):
 
     async def _file_call(self, path: str, further: Json, action: str) -> Json:
         request = {**self._here(), "path": word(_encoded(path)), **further}
-        call = self._begin(self._programs.ask("files", request, timeout=_FILE_SECONDS))
+        call = self._begin(self._programs.ask("files", request, seconds=_FILE_SECONDS))
         answer = await self._outcome(call, action)
         if answer["errno"]:
             # OSError itself picks the class that goes with the number.

@@ -26,13 +26,15 @@ from sandboxes.contract import (
     WorkspaceHeaderBindings,
     messages,
 )
+from sandboxes.mistral import decisions
 from sandboxes.mistral.definition import Plan
-from sandboxes.mistral.options import accepted, only_for_new_ones
+from sandboxes.mistral.options import accepted
 from sandboxes.setup_script import run_setup_script
 from sandboxes.threads import in_thread, to_the_end
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+    from typing import NoReturn
 
     from sandboxes.mistral.programs import Programs
     from sandboxes.mistral.provisioning import Provisioned
@@ -113,8 +115,7 @@ class MistralSandbox(Sandbox):
     has_processes = True
     isolated = True
     optional_packages: ClassVar[Mapping[str, str]] = MappingProxyType({"httpx": "mistral"})
-    default_image: ClassVar[str] = "koyeb/sandbox"
-    default_docker_image: ClassVar[str] = "koyeb/sandbox:dind"
+    workspaces: ClassVar[tuple[str, ...]] = ("/workspace", "~/workspace")
 
     image: str
     instance_type: str
@@ -169,14 +170,12 @@ class MistralSandbox(Sandbox):
         super().__init__(
             network=network, header_bindings=header_bindings, hooks=hooks, access=access
         )
-        for name, value in accepted(type(self).__name__, given).items():
-            setattr(self, name, value)
+        name = type(self).__name__
         self.egress_policy = self._accept_egress(egress)
-        self._decide_image()
-        self._decide_docker(given)
-        self._decide_ways_out()
-        if pre_provisioned_sandbox_id is not None:
-            self._check_only_one_maker(given)
+        chosen = accepted(name, given)
+        decisions.decide(name, chosen, given, self)
+        for option, value in chosen.items():
+            setattr(self, option, value)
         self._check_packages()
 
     def _accept_egress(self, egress: EgressPolicy | None) -> EgressPolicy:
@@ -196,52 +195,7 @@ class MistralSandbox(Sandbox):
             )
         return egress
 
-    def _decide_image(self) -> None:
-        if self.supports_background_processes is None:
-            # Of an image that somebody else made nothing is known.
-            self.supports_background_processes = self.image is None
-        self.docker_daemon_enabled = bool(self.docker_daemon_enabled)
-        self.enable_light_sleep = bool(self.enable_light_sleep)
-        default = self.default_docker_image if self.docker_daemon_enabled else self.default_image
-        self.image = self.image or default
-
-    def _decide_docker(self, given: Mapping[str, object]) -> None:
-        """A daemon needs privileges; its containers leave through the instance, as all does."""
-        if self.privileged is None:
-            self.privileged = self.docker_daemon_enabled
-        if self.docker_daemon_enabled and not self.privileged:
-            self._refuse(
-                "docker_daemon_enabled", "needs privileges", "pass privileged=True, or leave it out"
-            )
-        if not self.docker_daemon_enabled:
-            if given["docker_daemon_network_mode"] is not None:
-                self._refuse(
-                    "docker_daemon_network_mode",
-                    "is that of a Docker daemon, and there is none",
-                    "pass docker_daemon_enabled=True, or leave it out",
-                )
-            self.docker_daemon_network_mode = None
-
-    def _decide_ways_out(self) -> None:
-        """The mesh is a network of its own, which the filter of addresses does not see."""
-        self.enable_mesh = bool(self.enable_mesh)
-        if self.enable_mesh and self.network.mode == "none":
-            self._refuse(
-                "enable_mesh",
-                "opens connections to the services of the mesh, which Network.none() blocks",
-                "pass network=Network.all(), or leave it out",
-            )
-
-    def _check_only_one_maker(self, given: Mapping[str, object]) -> None:
-        names = only_for_new_ones(given)
-        if names:
-            self._refuse(
-                "pre_provisioned_sandbox_id",
-                f"names a sandbox that is made already, without {', '.join(names)}",
-                "leave out one or the other",
-            )
-
-    def _refuse(self, option: str, fact: str, remedy: str) -> None:
+    def _refuse(self, option: str, fact: str, remedy: str) -> NoReturn:
         raise RefusedConfiguration(
             messages.unusable_option(type(self).__name__, option, fact, remedy)
         )
@@ -286,8 +240,8 @@ class MistralSandbox(Sandbox):
         if self.header_bindings:
             kinds = sorted({f"agents.{type(one).__name__}" for one in self.header_bindings})
             raise SandboxStartError(
-                f"{type(self).__name__}: {', '.join(kinds)} needs Sandbox Proxy, which this version "
-                "does not reach, and a session never runs without its bindings; "
+                f"{type(self).__name__}: {', '.join(kinds)} needs Sandbox Proxy, which this "
+                "version does not reach, and a session never runs without its bindings; "
                 "leave header_bindings out"
             )
 
@@ -355,8 +309,8 @@ class MistralSandbox(Sandbox):
         from sandboxes.mistral.programs import compressed
         from sandboxes.mistral.running import Place
 
-        request = {"certificates": compressed(certificates)}
-        found = await programs.ask("start", request, timeout=_START_SECONDS)
+        request = {"folders": [*self.workspaces], "certificates": compressed(certificates)}
+        found = await programs.ask("start", request, seconds=_START_SECONDS)
         bundle = str(found["bundle"])
         return Place(
             folder=str(found["folder"]),

@@ -11,7 +11,8 @@ import os
 import random
 import ssl
 import time
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import certifi
@@ -25,16 +26,40 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from sandboxes.mistral.definition import Json
+
 CONNECT_SECONDS = 10.0
 CALL_SECONDS = 30.0
 ATTEMPTS = 5
 """How often a call is made that is safe to repeat."""
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 8.0
+_LEAST_SECONDS = 0.1
 _BUSY = frozenset({408, 425, 429, 500, 502, 503, 504})
 _SHOWN = 300
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _jitter = random.SystemRandom()
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request.
+
+    Attributes:
+        method: Of HTTP.
+        url: Where.
+        action: What errors call it.
+        headers: With whatever says who we are.
+        body: Sent as JSON.
+        query: Added to the address.
+    """
+
+    method: str
+    url: str
+    action: str
+    headers: Mapping[str, str] = field(repr=False)
+    body: Json | None = field(default=None, repr=False)
+    query: Mapping[str, str] | None = None
 
 
 class Transport:
@@ -86,24 +111,19 @@ class Transport:
             raise CloudError(errors.plain_address(self.sandbox, repr(url[:_SHOWN])))
         return url.rstrip("/")
 
-    async def once(
-        self, method: str, url: str, action: str, *, timeout: float, **content: Any
-    ) -> httpx.Response:
+    async def once(self, call: Call, *, seconds: float) -> httpx.Response:
         """Make a call that may not be repeated.
 
         Args:
-            method: Of HTTP.
-            url: Where.
-            action: What errors call it.
-            timeout: How long an answer may take, in seconds.
-            content: As httpx takes it.
+            call: What to send.
+            seconds: How long an answer may take.
 
         Raises:
             CloudError: No answer came.
         """
         for attempt in range(ATTEMPTS):
             try:
-                return await self._call(method, url, action, timeout, content)
+                return await self._sent(call, seconds)
             except CloudError as error:
                 if error.may_have_happened or attempt + 1 == ATTEMPTS:
                     raise
@@ -111,24 +131,14 @@ class Transport:
         raise AssertionError("unreachable")
 
     async def repeated(
-        self,
-        method: str,
-        url: str,
-        action: str,
-        *,
-        deadline: float | None = None,
-        timeout: float = CALL_SECONDS,
-        **content: Any,
+        self, call: Call, *, deadline: float | None = None, seconds: float = CALL_SECONDS
     ) -> httpx.Response:
         """Make a call that is safe to do twice, again where it fails for a moment.
 
         Args:
-            method: Of HTTP.
-            url: Where.
-            action: What errors call it.
+            call: What to send.
             deadline: When nobody wants its answer any more, on `time.monotonic`.
-            timeout: How long one answer may take, in seconds.
-            content: As httpx takes it.
+            seconds: How long one answer may take.
 
         Raises:
             CloudError: No answer came.
@@ -136,39 +146,42 @@ class Transport:
         for attempt in range(ATTEMPTS):
             last = attempt + 1 == ATTEMPTS
             wait = _pause(attempt)
-            bound = timeout if deadline is None else min(timeout, deadline - time.monotonic())
+            bound = seconds if deadline is None else min(seconds, deadline - time.monotonic())
             try:
-                response = await self._call(method, url, action, max(bound, 0.1), content)
+                response = await self._sent(call, max(bound, _LEAST_SECONDS))
             except CloudError:
                 if last or _over(deadline, wait):
                     raise
             else:
-                if response.status_code not in _BUSY or last or _over(deadline, wait):
-                    return response
                 wait = max(wait, _asked_to_wait(response.headers))
-                if _over(deadline, wait):
+                if response.status_code not in _BUSY or last or _over(deadline, wait):
                     return response
             await asyncio.sleep(wait)
         raise AssertionError("unreachable")
 
-    async def _call(
-        self, method: str, url: str, action: str, timeout: float, content: Mapping[str, Any]
-    ) -> httpx.Response:
-        limits = httpx.Timeout(timeout, connect=min(timeout, CONNECT_SECONDS))
+    async def _sent(self, call: Call, seconds: float) -> httpx.Response:
+        limits = httpx.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS))
         # Without the error of httpx, whose request carries the token.
         try:
             return await asyncio.wait_for(
-                self._client.request(method, url, timeout=limits, **content),
-                timeout + CONNECT_SECONDS,
+                self._client.request(
+                    call.method,
+                    call.url,
+                    headers=call.headers,
+                    json=call.body,
+                    params=call.query,
+                    timeout=limits,
+                ),
+                seconds + CONNECT_SECONDS,
             )
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol) as error:
             fact, arrived = self._cleaned(error), False
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             fact, arrived = self._cleaned(error), True
         except TimeoutError:
-            fact, arrived = f"no answer within {timeout:g} s", True
+            fact, arrived = f"no answer within {seconds:g} s", True
         raise CloudError(
-            errors.unanswered(self.sandbox, action, fact), may_have_happened=arrived
+            errors.unanswered(self.sandbox, call.action, fact), may_have_happened=arrived
         ) from None
 
     def _cleaned(self, error: Exception) -> str:
@@ -191,9 +204,11 @@ class Transport:
             return self.cleaned(response.text)
         parts = [str(body.get("message") or body.get("error") or body.get("code") or "")]
         fields = body.get("fields")
-        for field in fields if isinstance(fields, list) else ():
-            if isinstance(field, dict):
-                parts.append(f"{field.get('field')}: {field.get('description')}")
+        parts += [
+            f"{one.get('field')}: {one.get('description')}"
+            for one in (fields if isinstance(fields, list) else ())
+            if isinstance(one, dict)
+        ]
         return self.cleaned("; ".join(filter(None, parts)))
 
 
@@ -206,7 +221,7 @@ def _trusted() -> ssl.SSLContext:
 
 
 def _pause(attempt: int) -> float:
-    return _jitter.uniform(0.5, 1.0) * min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**attempt)
+    return _jitter.uniform(0.5, 1.0) * min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0**attempt)
 
 
 def _over(deadline: float | None, wait: float) -> bool:
