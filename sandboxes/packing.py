@@ -1,10 +1,9 @@
-"""Programs of this package that run where it is not installed: all of it in one argument."""
+"""Programs of this package that run where it is not installed: all of one in one text."""
 
 from __future__ import annotations
 
 import base64
 import json
-import shlex
 import zlib
 from functools import cache
 from importlib import resources
@@ -23,7 +22,7 @@ for n,t in json.loads(zlib.decompress(base64.b64decode('{packed}'))):
 
 @cache
 def packed(*modules: str) -> str:
-    """A word for the shell that `python3 -c` runs: modules of this package, the last as main.
+    """A text of ASCII that Python runs: modules of this package, the last one as main.
 
     Args:
         modules: Their full names, each after those that it imports. They use the standard
@@ -32,7 +31,7 @@ def packed(*modules: str) -> str:
     texts = [[name, _text(name)] for name in modules]
     texts[-1][0] = "__main__"
     data = base64.b64encode(zlib.compress(json.dumps(texts).encode(), 9)).decode()
-    return shlex.quote(_LOADER.replace("{packed}", data))
+    return _LOADER.replace("{packed}", data)
 
 
 def _text(module: str) -> str:

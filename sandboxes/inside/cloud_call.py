@@ -1,8 +1,8 @@
 """What the programs inside a cloud sandbox have in common: their argument and their answer.
 
-Arguments: a token, which names the call among the processes; and a request in JSON,
-compressed, in base64, or after @ the name of a file that holds one, since a long one does
-not fit into one command line.
+Its arguments are a token, which names the call among the processes, and, appended where other
+processes do not see it, a request: in JSON, compressed, in base64; or after @ the name of a
+file that holds one, since a long one does not fit into one command line.
 """
 
 from __future__ import annotations

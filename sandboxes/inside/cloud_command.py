@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import Any
 
 from sandboxes import process_tree, supervisor
-from sandboxes.inside import cloud_call
+from sandboxes.inside import cloud_call, cloud_secrecy
 
 _PIECE = 65_536
 _LARGEST_PIPE = 1024 * 1024
@@ -201,6 +201,7 @@ def _fork_supervisor(control: socket.socket, other: socket.socket) -> int:
         return pid
     try:
         _detach()
+        cloud_secrecy.lose_sight()
         # It keeps the other end too: it goes on when nobody waits any more.
         one = supervisor.Supervising(control)
         signal.signal(signal.SIGTERM, lambda *_: _shut(other))

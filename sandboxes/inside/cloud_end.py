@@ -23,8 +23,8 @@ def calls(token: str) -> list[int]:
             continue
         with suppress(OSError), open(f"/proc/{name}/cmdline", "rb") as file:
             words = file.read().split(b"\0")
-            # python3 -I -S -c PROGRAM TOKEN REQUEST
-            if len(words) > 5 and words[5].startswith(token.encode()):
+            # python3 -I -S - TOKEN
+            if len(words) > 4 and words[4].startswith(token.encode()):
                 found.append(int(name))
     return found
 

@@ -35,11 +35,13 @@ _PROGRAMS = {
         _CALL,
         "sandboxes.process_tree",
         "sandboxes.supervisor",
+        f"{_INSIDE}.cloud_secrecy",
         f"{_INSIDE}.cloud_command",
     ),
 }
 # Linux takes 128 KiB for all of a shell's text, and the program is in it.
 _LONGEST_WORD = 60_000
+_END = "sandbox-cloud"
 _SHOWN = 300
 _QUICKLY = 1
 
@@ -78,10 +80,11 @@ class Programs:
             path = f"/tmp/sandbox-{uuid.uuid4().hex}"  # noqa: S108 - in the sandbox
             await self._executor.write_text(path, word)
             word = f"@{path}"
-        # The variable goes before python3 starts: a process shows what it started with.
+        # The variable goes before python3 starts: a process shows what it started with. And
+        # it also shows its arguments, so that a command that lists processes sees a short line.
         line = (
-            f"exec env -u {SECRET_VARIABLE} python3 -I -S -c {packed(*_PROGRAMS[program])} "
-            f"{token} {word}"
+            f"exec env -u {SECRET_VARIABLE} python3 -I -S - {token} <<'{_END}'\n"
+            f"import sys\nsys.argv.append('{word}')\n{packed(*_PROGRAMS[program])}{_END}\n"
         )
         body = await self._executor.run(line, seconds=seconds)
         return self._answer(program, body)

@@ -15,6 +15,7 @@ from sandboxes import OpenRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
     import respx
 
 API = "https://app.koyeb.com/v1"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -18,6 +17,7 @@ from tests.sandboxes.mistral_help import REQUEST, TOKEN, Cloud, sandbox_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
+    from pathlib import Path
 
     from sandboxes import RunningSandbox
 
@@ -64,7 +64,7 @@ def test_a_long_command_arrives_whole(cloud: Cloud) -> None:
 
 
 def test_the_executors_secret_is_in_no_environment_of_a_command(cloud: Cloud) -> None:
-    look = "env; for f in /proc/$PPID /proc/self; do tr '\\0' '\\n' <$f/environ; done; echo end"
+    look = "env; for f in /proc/$PPID /proc/$$; do tr '\\0' '\\n' <$f/environ; done; echo end"
 
     async def use(box: RunningSandbox) -> None:
         result = await box.execute(look)
@@ -112,7 +112,7 @@ def test_cancelling_ends_the_command_and_not_the_session(cloud: Cloud) -> None:
     async def use(box: RunningSandbox) -> None:
         beat = cloud.folder / "beat"
         call = asyncio.ensure_future(box.execute(f"while :; do date +%N >{beat}; sleep .05; done"))
-        while not beat.exists():
+        while not beat.exists():  # noqa: ASYNC110 - another process makes it
             await asyncio.sleep(0.05)
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
