@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import httpx
 
@@ -144,6 +144,6 @@ def sandbox_in(folder: Path) -> Callable[..., agents.MistralSandbox]:
     """A sandbox whose workspace is a folder of this machine."""
 
     class InAFolder(agents.MistralSandbox):
-        workspaces = (str(folder / "workspace"),)
+        workspaces: ClassVar[tuple[str, ...]] = (str(folder / "workspace"),)
 
     return InAFolder

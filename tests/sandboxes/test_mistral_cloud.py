@@ -13,7 +13,7 @@ import respx
 import sandboxes as agents
 from sandboxes import EgressPolicy, Network, SandboxError, SandboxStartError
 from sandboxes.mistral import provisioning, transport
-from tests.sandboxes.mistral_help import REQUEST, TOKEN, Cloud, sandbox_in
+from tests.sandboxes.mistral_help import REQUEST, TOKEN, Answer, Cloud, sandbox_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -185,7 +185,7 @@ def test_a_refusal_says_what_to_do_and_leaves_nothing(
 
 
 def test_a_cloud_that_fails_for_a_moment_is_asked_again(cloud: Cloud) -> None:
-    moment = [httpx.Response(503), httpx.ConnectError("refused"), LOST]
+    moment: list[Answer] = [httpx.Response(503), httpx.ConnectError("refused"), LOST]
     cloud.faults = {
         "GET /services/services-1": [*moment],
         "GET /deployments/d-1": [*moment],

@@ -111,7 +111,7 @@ def test_the_policy_is_what_was_written() -> None:
         {"egress": custom, "network": Network.all()},
     ):
         with pytest.raises(RefusedConfiguration, match="egress"):
-            MistralSandbox(**wrong)  # type: ignore[arg-type] # of several types
+            MistralSandbox(**wrong)
 
 
 @pytest.mark.parametrize(
