@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from sandboxes.bashkit_sandbox import BashkitSandbox
     from sandboxes.docker_sandbox import LocalDockerSandbox
     from sandboxes.local_sandbox import DangerousLocalHostWarning, DangerousLocalSandbox
+    from sandboxes.mistral.sandbox import MistralSandbox
     from sandboxes.no_sandbox import NoSandbox
     from sandboxes.replay import now, sleep
     from sandboxes.runtime import local_runtime
@@ -55,6 +56,7 @@ _LAZY = {
     "DangerousLocalSandbox": "sandboxes.local_sandbox",
     "Limits": "sandboxes.session_options",
     "LocalDockerSandbox": "sandboxes.docker_sandbox",
+    "MistralSandbox": "sandboxes.mistral.sandbox",
     "NoSandbox": "sandboxes.no_sandbox",
     "Session": "sandboxes.session",
     "local_runtime": "sandboxes.runtime",
@@ -78,6 +80,7 @@ __all__ = [
     "LocalDockerSandbox",
     "MissingExtra",
     "MistralApiBinding",
+    "MistralSandbox",
     "Network",
     "NoSandbox",
     "OpenRequest",

@@ -166,7 +166,7 @@ def _emptied(wakeup: int, ready: set[int]) -> None:
 
 
 def _supervise(control: socket.socket) -> None:
-    _Supervisor(control).serve()
+    Supervising(control).serve()
 
 
 def _fork(server: socket.socket, passed: int, supervisors: set[int], work: Worker) -> None:
@@ -221,7 +221,7 @@ def _wait_for(supervisors: set[int], wakeup: int) -> None:
             strays = _kill_strays(supervisors)
 
 
-class _Supervisor:
+class Supervising:
     """Runs one command after the other; each to the end of the last process of it.
 
     What it says, a line each: `started` with its id, `exited` with a command's code or
@@ -237,14 +237,27 @@ class _Supervisor:
         self._running = False
 
     def serve(self) -> None:
+        """Run commands until one is to be ended, or nobody asks for another."""
         self._tell(f"started {os.getpid()}")
-        while (received := self._receive()) is not None:
-            request, streams = received
-            if not self._run(request, streams):
-                left = self._end(request.grace)
-                self._tell(" ".join(["gone", *map(str, sorted(left))]))
-                return
+        while self._serve_next():
+            pass
+
+    def serve_one(self) -> None:
+        """Run one command, to the end of all that it leaves."""
+        self._tell(f"started {os.getpid()}")
+        self._serve_next()
+
+    def _serve_next(self) -> bool:
+        received = self._receive()
+        if received is None:
+            return False
+        request, streams = received
+        if self._run(request, streams):
             self._tell("idle")
+            return True
+        left = self._end(request.grace)
+        self._tell(" ".join(["gone", *map(str, sorted(left))]))
+        return False
 
     def _receive(self) -> tuple[Request, list[int]] | None:
         """A request with the command's stdout and stderr; None when there will be none."""

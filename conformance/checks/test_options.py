@@ -42,12 +42,23 @@ def _is_refused_by_name(target: Target, option: str, value: object) -> None:
 
 def _is_accepted(target: Target, option: str, *values: object) -> None:
     for value in values:
-        refusal = target.refusal(**{option: value})
+        refusal = _refusal_in_any_company(target, option, value)
         if refusal is not None and not _is_set_by_the_class(refusal):
             raise Violation(
                 f"built with {option}={value!r} it raised {shown(refusal)}",
                 remedy=f"refuse only what {option} cannot be",
             )
+
+
+def _refusal_in_any_company(target: Target, option: str, value: object) -> Exception | None:
+    """Why a value is never taken; what opens a network is refused where none may be open."""
+    first = None
+    for others in company(target, option):
+        refusal = target.refusal(**{option: value}, **others)
+        if refusal is None:
+            return None
+        first = first or refusal
+    return first
 
 
 def _is_set_by_the_class(refusal: Exception) -> bool:

@@ -17,6 +17,17 @@ GATEWAY_IPV4 = "11.77.0.254"
 SUBJECT_IPV6 = "2a11:77::1"
 GATEWAY_IPV6 = "2a11:77::fe"
 
+# The cloud: the provider's address, a router of its own behind the subject's host, and one
+# address of each family for each instance. Its mesh is what an organization's services see of
+# each other.
+CLOUD_ADDRESS = "11.77.0.252"
+CLOUD_DEVICE = "cloud0"
+CLOUD_IPV4 = "11.77.0.253"
+CLOUD_IPV6 = "2a11:77::fd"
+INSTANCES_IPV4 = "11.78.0.0/16"
+INSTANCES_IPV6 = "2a11:79::/64"
+MESH = ("11.79.0.0/16", "2a11:7a::/64")
+
 HTTPS_PORTS = (443, 8443)
 HTTP_PORTS = (80, 8080)
 TCP_PORTS = (22, 25, 5432)

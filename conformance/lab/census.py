@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from conformance.lab.cloud.client import CloudClient
+from conformance.lab.cloud.place import CONTROL_SOCKET, DOOR
 from conformance.lab.engine import SOCKET
 from conformance.lab.engine_api import EngineApi
 from conformance.lab.plan import LAB_VARIABLE, Facts
@@ -81,7 +83,7 @@ class Census:
             if depth < _DEPTH:
                 partial[folder] = depth
         if LAB_VARIABLE in os.environ:
-            items |= _on_the_engine()
+            items |= _on_the_engine() | _in_the_cloud()
         return cls(items | _tasks(loops), partial, parents)
 
     def left_since(self, before: Census, kinds: Collection[str] | None = None) -> list[str]:
@@ -90,7 +92,8 @@ class Census:
         Args:
             before: an earlier census.
             kinds: the kinds that count: "process", "thread", "file", "mount", "file entry",
-                "task", "container", "volume" and "network"; all if None.
+                "task", "container", "volume", "network", "cloud app", "cloud service" and
+                "cloud instance"; all if None.
         """
         known = {identity.split()[0] for kind, identity in before.items if kind == "process"}
         return sorted(
@@ -179,13 +182,13 @@ def _processes(parents: dict[str, set[str]]) -> Items:
     table = {process.pid: process for process in every if process is not None}
     own = os.getpid()
     ancestors = set(_line_of(table, own))
-    keeper = _engine_keeper()
+    keepers = _keepers()
     items = {}
     for process in table.values():
         line = _line_of(table, process.pid)
         if (
             process.pid in ancestors
-            or keeper in line
+            or keepers & set(line)
             or (own not in line and not _is_orphan(table, line))
         ):
             continue
@@ -196,9 +199,11 @@ def _processes(parents: dict[str, set[str]]) -> Items:
     return items
 
 
-def _engine_keeper() -> int:
+def _keepers() -> set[int]:
+    """Give the processes of the lab's whose kin is no process of the sandbox's host."""
     folder = os.environ.get(LAB_VARIABLE)
-    return Facts.read(Path(folder)).engine_keeper if folder else 0
+    facts = Facts.read(Path(folder)) if folder else Facts("loopback")
+    return {facts.engine_keeper, facts.cloud_keeper} - {0}
 
 
 def _on_the_engine() -> Items:
@@ -208,6 +213,13 @@ def _on_the_engine() -> Items:
         in_use = os.environ.get("DOCKER_HOST") == own
         return EngineApi(own.removeprefix("unix://")).items() if in_use else {}
     return EngineApi(str(SOCKET)).items() if SOCKET.exists() else {}
+
+
+def _in_the_cloud() -> Items:
+    """Ask the lab's cloud, if the run uses it."""
+    rows = CloudClient(str(CONTROL_SOCKET)).inventory() if DOOR.exists() else []
+    return {(f"cloud {row['kind']}", row["id"]): f"{row['kind']} in the cloud: {row['name']}"
+            for row in rows}  # fmt: skip
 
 
 def _line_of(table: dict[int, _Process], pid: int) -> list[int]:

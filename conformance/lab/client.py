@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 from conformance.lab import controls, engine
-from conformance.lab.addresses import GATEWAY_IPV4, MARKER_PORT, plain
+from conformance.lab.addresses import CLOUD_DEVICE, GATEWAY_IPV4, MARKER_PORT, plain
+from conformance.lab.cloud.client import CloudClient
+from conformance.lab.cloud.place import DOOR
 from conformance.lab.engine_api import EngineApi
-from conformance.lab.errors import LabError
+from conformance.lab.errors import LabError, LabUnavailable
 from conformance.lab.journal import MARKER, Mark, Sighting
 from conformance.lab.locks import Room, Turn
 from conformance.lab.plan import (
@@ -91,7 +93,8 @@ class Lab:
             )
         facts = Facts.read(Path(folder))
         engines = engine.DEVICES if engine.SOCKET.exists() else ()
-        verify_seal(facts, own_devices=(*own_devices, *engines))
+        cloud = (CLOUD_DEVICE,) if DOOR.exists() else ()
+        verify_seal(facts, own_devices=(*own_devices, *engines, *cloud))
         return cls(Path(folder), facts, worker)
 
     def close(self) -> None:
@@ -135,6 +138,20 @@ class Lab:
             LabUnavailable: there is none.
         """
         return EngineApi(self.start_engine().removeprefix("unix://"))
+
+    def cloud(self) -> CloudClient:
+        """Give the lab's cloud, which starts at the first question.
+
+        All workers have the one: who has it do something wrong, or empties it, is `alone`.
+
+        Raises:
+            LabUnavailable: there is none.
+        """
+        if not self._facts.cloud:
+            raise LabUnavailable(
+                "only a sealed lab has a cloud; run as root or allow user namespaces, without --lab"
+            )
+        return CloudClient(self._facts.cloud)
 
     def require_image(self, name: str) -> None:
         """Check that the lab's container engine has an image: no registry is in reach.

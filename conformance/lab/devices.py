@@ -5,8 +5,12 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from conformance.lab import kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 SCRATCH = Path("/dev/shm")  # noqa: S108 - covered by a tmpfs of our own before use
 
@@ -28,7 +32,7 @@ def mount_devices() -> None:
         # Built aside and moved at last: a half-made /dev would be worse than the present one.
         kernel.mount("sandbox-conformance", str(SCRATCH), "tmpfs", kernel.MS_NOSUID, "mode=755")
         try:
-            _fill(SCRATCH)
+            fill(SCRATCH, (*_NEEDED, *_WELCOME))
             kernel.mount(str(SCRATCH), "/dev", None, kernel.MS_MOVE)
         except OSError:
             kernel.unmount(str(SCRATCH))
@@ -45,8 +49,13 @@ def mount_scratch() -> None:
     kernel.mount("sandbox-conformance", str(SCRATCH), "tmpfs", flags, "mode=1777")
 
 
-def _fill(folder: Path) -> None:
-    for name in (*_NEEDED, *_WELCOME):
+def fill(folder: Path, names: Iterable[str] = _NEEDED) -> None:
+    """Put the machine's own devices of these names into a folder, and what goes with them.
+
+    Raises:
+        OSError: the kernel refused a mount.
+    """
+    for name in names:
         device, place = Path("/dev", name), folder / name
         if name in _WELCOME and not device.is_char_device():
             continue

@@ -13,6 +13,8 @@ import sys
 from typing import TYPE_CHECKING, NoReturn
 
 from conformance.lab import addresses, kernel
+from conformance.lab.cloud import place as cloud
+from conformance.lab.cloud.keeper import start_cloud_keeper
 from conformance.lab.devices import SCRATCH, mount_devices, mount_scratch
 from conformance.lab.engine import CONTROL_SOCKET, Offer
 from conformance.lab.engine_keeper import start_keeper
@@ -82,6 +84,7 @@ def run_init(
     if not isinstance(offered, str):
         ours = (*plan.pass_fds, lifeline, plan.status)
         keeper = start_keeper(offered, handle, environ, ours)
+    cloud_keeper = start_cloud_keeper(servers.pid, (*plan.pass_fds, lifeline, plan.status))
     facts = Facts(
         mode="sealed",
         namespaces=namespace_ids(),
@@ -92,6 +95,8 @@ def run_init(
         engine_missing=offered if isinstance(offered, str) else "",
         engine_keeper=keeper,
         engine_images=str(images_folder(plan.environ)),
+        cloud=str(cloud.CONTROL_SOCKET),
+        cloud_keeper=cloud_keeper,
     )
     facts.write(_LAB_FOLDER)
     kernel.drop_capabilities(kernel.MACHINE_CAPABILITIES if os.geteuid() == 0 else None)

@@ -95,6 +95,18 @@ def setns(descriptor: int, kind: int) -> None:
     _checked(_libc.setns(descriptor, kind), "setns")
 
 
+def map_only(user: int, group: int) -> None:
+    """Have the caller be himself in the user namespace that he has just made, alone there.
+
+    Raises:
+        OSError: the kernel refused.
+    """
+    maps = {"setgroups": "deny", "uid_map": f"{user} {user} 1", "gid_map": f"{group} {group} 1"}
+    for name, content in maps.items():
+        with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
+            file.write(content)
+
+
 def mount(
     source: str, target: str, kind: str | None = None, flags: int = 0, options: str = ""
 ) -> None:
@@ -120,6 +132,18 @@ def unmount(target: str) -> None:
         OSError: the kernel refused.
     """
     _checked(_libc.umount2(os.fsencode(target), _MNT_DETACH), target)
+
+
+def pivot_root(folder: str) -> None:
+    """Make `folder`, which is a mount, the root, and let go of the old one.
+
+    Raises:
+        OSError: the kernel refused.
+    """
+    os.chdir(folder)
+    _checked(_libc.pivot_root(b".", b"."), folder)
+    unmount(".")
+    os.chdir("/")
 
 
 def set_read_only(target: str, *, on: bool, recursive: bool = False) -> None:

@@ -112,9 +112,7 @@ def _enter_namespaces() -> None:
         kernel.unshare(flags)
         return
     kernel.unshare(flags | kernel.CLONE_NEWUSER)
-    maps = {"setgroups": "deny", "uid_map": f"{user} {user} 1", "gid_map": f"{group} {group} 1"}
-    for name, content in maps.items():
-        Path(f"/proc/self/{name}").write_text(content, encoding="ascii")
+    kernel.map_only(user, group)
 
 
 def _explained(step: str, refused: OSError) -> str:

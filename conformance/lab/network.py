@@ -19,7 +19,7 @@ from conformance.lab import addresses, kernel
 _RTN_LOCAL = 2
 _RT_TABLE_MAIN = 254
 _RT_TABLE_LOCAL = 255
-_RTNH_F_ONLINK = 4
+RTNH_F_ONLINK = 4
 _RT_SCOPE_HOST = 254
 _NUD_PERMANENT = 0x80
 _IFA_F_NODAD = 0x02
@@ -60,17 +60,17 @@ def build(internet_pid: int) -> None:
             kind="veth",
             peer={"ifname": addresses.INTERNET_DEVICE, "net_ns_pid": internet_pid},
         )
-        subject, subject_mac = _device(here, addresses.SUBJECT_DEVICE)
+        subject, subject_mac = device(here, addresses.SUBJECT_DEVICE)
         namespace = os.open(f"/proc/{os.getpid()}/ns/net", os.O_RDONLY)
         internet_mac = _build_internet(internet_pid, subject_mac)
         kernel.setns(namespace, kernel.CLONE_NEWNET)
         os.close(namespace)
-        _raise_end(here, subject, (addresses.SUBJECT_IPV4, addresses.SUBJECT_IPV6))
+        raise_end(here, subject, (addresses.SUBJECT_IPV4, addresses.SUBJECT_IPV6))
         gateways = (addresses.GATEWAY_IPV4, addresses.GATEWAY_IPV6)
         for gateway in gateways:
-            _add_neighbour(here, subject, gateway, internet_mac)
+            add_neighbour(here, subject, gateway, internet_mac)
         for destination, gateway in zip(("0.0.0.0/0", "::/0"), gateways, strict=True):
-            here.route("add", dst=destination, gateway=gateway, oif=subject, flags=_RTNH_F_ONLINK)
+            here.route("add", dst=destination, gateway=gateway, oif=subject, flags=RTNH_F_ONLINK)
 
 
 def _build_internet(pid: int, subject_mac: str) -> str:
@@ -80,13 +80,13 @@ def _build_internet(pid: int, subject_mac: str) -> str:
     quieten("all")
     quieten("default")
     with IPRoute() as there:
-        internet, internet_mac = _device(there, addresses.INTERNET_DEVICE)
-        loopback, _ = _device(there, "lo")
-        _raise_end(there, internet, (addresses.GATEWAY_IPV4, addresses.GATEWAY_IPV6))
+        internet, internet_mac = device(there, addresses.INTERNET_DEVICE)
+        loopback, _ = device(there, "lo")
+        raise_end(there, internet, (addresses.GATEWAY_IPV4, addresses.GATEWAY_IPV6))
         for address in (addresses.SUBJECT_IPV4, addresses.SUBJECT_IPV6):
             bits = 128 if ":" in address else 32
             there.route("add", dst=f"{address}/{bits}", oif=internet)
-            _add_neighbour(there, internet, address, subject_mac)
+            add_neighbour(there, internet, address, subject_mac)
         there.route(
             "add",
             dst="0.0.0.0/0",
@@ -106,12 +106,14 @@ def _build_internet(pid: int, subject_mac: str) -> str:
     return internet_mac
 
 
-def _device(handle: IPRoute, name: str) -> tuple[int, str]:
+def device(handle: IPRoute, name: str) -> tuple[int, str]:
+    """Give the index and the link-layer address of a network device."""
     (link,) = handle.get_links(ifname=name)
     return int(link["index"]), str(link.get("address"))
 
 
-def _raise_end(handle: IPRoute, index: int, own: tuple[str, str]) -> None:
+def raise_end(handle: IPRoute, index: int, own: tuple[str, ...]) -> None:
+    """Bring up one end of a wire, with addresses of its own and nothing on-link."""
     # Without a link-local address nothing is on-link: even fe80::/10 has to take the gateway.
     # /32 and /128 for the same reason: no neighbour could swallow a packet while it is sought.
     handle.link(
@@ -127,5 +129,6 @@ def _raise_end(handle: IPRoute, index: int, own: tuple[str, str]) -> None:
             handle.addr("add", index=index, address=address, prefixlen=32)
 
 
-def _add_neighbour(handle: IPRoute, index: int, address: str, mac: str) -> None:
+def add_neighbour(handle: IPRoute, index: int, address: str, mac: str) -> None:
+    """Say who has an address at the other end, so that nobody needs to ask."""
     handle.neigh("add", dst=address, lladdr=mac, ifindex=index, state=_NUD_PERMANENT)

@@ -78,6 +78,8 @@ class Facts:
         engine: socket at which the lab's container engine is asked for; empty where none is.
         engine_missing: why there is none, and what to do.
         engine_keeper: process that all of the engine's descend from.
+        cloud: socket at which the lab's cloud is asked for; empty where none is.
+        cloud_keeper: process that all of the cloud's descend from.
         own_engine: address of the person's own engine, where the lab offers to use that.
         place: name of all sites in a lab without names; empty where each has its address.
         engine_images: folder of the machine that the engine loads images from.
@@ -93,6 +95,8 @@ class Facts:
     engine_missing: str = ""
     engine_keeper: int = 0
     engine_images: str = ""
+    cloud: str = ""
+    cloud_keeper: int = 0
     own_engine: str = ""
     place: str = "localhost"
 

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from conformance.lab.client import Lab
     from conformance.subject.targets import Target
 
-SANDBOX_KINDS = ("process", "file entry", "mount", "container", "volume", "network")
+SANDBOX_KINDS = ("process", "file entry", "mount", "container", "volume", "network",
+                 "cloud app", "cloud service", "cloud instance")  # fmt: skip
 """What a sandbox consists of, as the census calls it."""
 
 POOLED_KINDS = ("thread", "file", "task")

@@ -134,6 +134,7 @@ EXTRAS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
         "BashkitSandbox": {"bashkit": "bashkit"},
         "LocalDockerSandbox": {"docker": "docker"},
+        "MistralSandbox": {"httpx": "mistral"},
     }
 )
 """The optional packages of a built-in, by import name, with the extra that brings each."""

@@ -74,19 +74,22 @@ def _plan(path: str) -> Plan:
 
 
 def _targets(plan: Plan, laboratory: Laboratory) -> dict[str, Target]:
-    """Load and build the subjects, with a container engine at hand for those that need one."""
+    """Load and build the subjects, with an engine or a cloud at hand for those that need it."""
     targets = {}
     for name in plan.sandboxes:
         cls = load(name)
         try:
             if cls.needs_container_engine:
                 laboratory.start_engine()
+            if cls.needs_cloud:
+                laboratory.start_cloud()
             target = targets[name] = Target(name, cls, plan.options)
             image = getattr(target.build(), "image", None) if cls.needs_container_engine else None
             if isinstance(image, str):
                 laboratory.use_image(image)
         except HarnessError as error:
-            raise TargetError(f"--sandbox={name}: needs containers: {error.reason}") from error
+            wanted = "a cloud" if cls.needs_cloud else "containers"
+            raise TargetError(f"--sandbox={name}: needs {wanted}: {error.reason}") from error
     return targets
 
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from conformance.lab.client import Lab
 
+CLOUD_TOKEN = "KOYEB_API_KEY"  # noqa: S105 - the name of a variable
+
 
 class Laboratory:
     """The connection of one test process to the lab.
@@ -72,6 +74,16 @@ class Laboratory:
         """
         if not self.off:
             os.environ["DOCKER_HOST"] = self.connect().start_engine()
+
+    def start_cloud(self) -> None:
+        """Have the lab's cloud ready; without a lab it is the provider's, with the user's token.
+
+        Raises:
+            LabUnavailable: There is none.
+            HarnessError: The lab does not answer, or is not sealed as it must be.
+        """
+        if not self.off:
+            os.environ[CLOUD_TOKEN] = self.connect().cloud().token()
 
     def use_image(self, name: str) -> None:
         """Have what containers of an image are judged by, which is to be on the engine.

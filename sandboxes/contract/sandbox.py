@@ -67,6 +67,8 @@ class Sandbox(metaclass=_Frozen):
             nothing.
         needs_container_engine: It runs on Docker, at `DOCKER_HOST`: a conformance run has
             an engine of its own ready before the first instance is built.
+        needs_cloud: It runs at the provider of `MistralSandbox`: a conformance run has a cloud
+            of its own at that provider's names, with its token at `KOYEB_API_KEY`.
         network_type: The value type that `network` takes.
         egress_policy_type: The value type that `egress` takes, in a constructor that has it.
         header_binding_type: The value type that its users write header bindings with.
@@ -99,6 +101,7 @@ class Sandbox(metaclass=_Frozen):
     supports_resume: bool = False
     opens: ClassVar[bool] = True
     needs_container_engine: ClassVar[bool] = False
+    needs_cloud: ClassVar[bool] = False
     network_type: ClassVar[type[Network]] = Network
     egress_policy_type: ClassVar[type[EgressPolicy]] = EgressPolicy
     header_binding_type: ClassVar[type[HeaderBinding]] = HeaderBinding

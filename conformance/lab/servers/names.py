@@ -13,6 +13,7 @@ import dns.rdatatype
 import dns.rrset
 
 if TYPE_CHECKING:
+    from conformance.lab.servers.cloud import CloudGate
     from conformance.lab.servers.records import Journal
     from conformance.lab.servers.registry import Registry
 
@@ -23,11 +24,13 @@ class Resolver:
     Args:
         registry: the sites, each with its schedule.
         journal: where questions are recorded.
+        cloud: the provider of sandboxes, which has names of its own.
     """
 
-    def __init__(self, registry: Registry, journal: Journal) -> None:
+    def __init__(self, registry: Registry, journal: Journal, cloud: CloudGate) -> None:
         self._registry = registry
         self._journal = journal
+        self._cloud = cloud
 
     def answer(
         self, data: bytes, local: tuple[str, int], source: tuple[str, int], protocol: str
@@ -62,6 +65,12 @@ class Resolver:
         self, name: str, kind: str, question: dns.rrset.RRset, response: dns.message.Message
     ) -> tuple[bytes, float] | None:
         site = self._registry.by_name(name)
+        provider = self._cloud.answers(name, kind) if site is None else None
+        if provider is not None:
+            if provider:
+                found = dns.rrset.from_text_list(question.name, 0, "IN", kind, provider)
+                response.answer.append(found)
+            return response.to_wire(), 0.0
         if site is None:
             response.set_rcode(dns.rcode.NXDOMAIN)
             return response.to_wire(), 0.0

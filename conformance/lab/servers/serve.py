@@ -14,6 +14,7 @@ from conformance.lab.certs import Authorities
 from conformance.lab.plan import BUNDLE_NAME, CONTROL_NAME, JOURNAL_NAME
 from conformance.lab.servers import listening
 from conformance.lab.servers.certificates import Certificates
+from conformance.lab.servers.cloud import CloudGate
 from conformance.lab.servers.control import Control
 from conformance.lab.servers.datagrams import DatagramServer
 from conformance.lab.servers.names import Resolver
@@ -93,7 +94,8 @@ class _Servers:
         self._authorities.write_bundle(folder / BUNDLE_NAME)
         self._registry = registry or Registry()
         self._journal = Journal(self._registry, folder / JOURNAL_NAME)
-        self._resolver = Resolver(self._registry, self._journal)
+        cloud = CloudGate()
+        self._resolver = Resolver(self._registry, self._journal, cloud)
         self._datagrams: dict[int, DatagramServer] = {}
         self._poll = select.poll()
         self._streams = Streams(
@@ -102,6 +104,7 @@ class _Servers:
             Certificates(self._authorities, self._registry),
             self._resolver,
             self._may_dial,
+            cloud,
         )
 
     async def run(self, line: Line, host: HostSockets, packets: list[socket.socket]) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from conformance.lab.servers.certificates import Certificates
+    from conformance.lab.servers.cloud import CloudGate
     from conformance.lab.servers.names import Resolver
     from conformance.lab.servers.records import Journal
     from conformance.lab.servers.registry import DefinedSite, Registry
@@ -76,6 +77,7 @@ class Streams:
         certificates: who makes TLS contexts.
         resolver: who answers on the name server's port.
         may_dial: whether the honest proxy may open a connection to an address and port.
+        cloud: who takes connections to the provider of sandboxes.
     """
 
     def __init__(
@@ -85,12 +87,14 @@ class Streams:
         certificates: Certificates,
         resolver: Resolver,
         may_dial: Callable[[str, int], bool],
+        cloud: CloudGate,
     ) -> None:
         self._journal = journal
         self._registry = registry
         self._certificates = certificates
         self._resolver = resolver
         self._may_dial = may_dial
+        self._cloud = cloud
         self._listeners: dict[int, tuple[socket.socket, Role]] = {}
         self._poll = select.poll()
         self._open: dict[asyncio.Task[None], Connection] = {}
@@ -211,6 +215,9 @@ class Streams:
             await asyncio.sleep(_CONNECTION_SECONDS)
             return
         context = self._certificates.context(*connection.local, found.name)
+        if self._cloud.serves(found.name):
+            self._cloud.take(connection.handle.dup(), context)
+            return
         await self._serve_http(connection, context)
 
     async def _serve_plain(self, connection: Connection) -> None:

@@ -1,0 +1,95 @@
+"""The cloud as checks see it: what it is told to do wrong, and what it holds."""
+
+from __future__ import annotations
+
+import json
+import socket
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from conformance.lab.cloud.faults import Fault
+from conformance.lab.errors import LabError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformance.lab.cloud.faults import Kind
+
+_ANSWER_SECONDS = 60.0
+
+
+class CloudClient:
+    """One running cloud.
+
+    Args:
+        path: its control socket.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def token(self) -> str:
+        """Give the API token of its only organization."""
+        return str(self._ask("token")["token"])
+
+    def inventory(self) -> list[dict[str, str]]:
+        """Give a row for each app, service and instance: `kind`, `id` and `name`."""
+        rows: list[dict[str, str]] = self._ask("inventory")["rows"]
+        return rows
+
+    def requests(self) -> list[dict[str, Any]]:
+        """Give what it was asked, in order: `method`, `target`, `headers`, `body`, `status`."""
+        rows: list[dict[str, Any]] = self._ask("requests")["rows"]
+        return rows
+
+    def inject(
+        self,
+        kind: Kind,
+        where: str = "",
+        *,
+        status: int = 503,
+        seconds: float = 0.0,
+        times: int | None = None,
+        every: int = 1,
+    ) -> None:
+        """Have something go wrong from now on; see `Fault`."""
+        fault = Fault(kind, where, status, seconds, times, every)
+        self._ask("inject", **fault.to_wire())
+
+    @contextmanager
+    def broken(self, kind: Kind, where: str = "", **how: Any) -> Iterator[None]:  # noqa: ANN401
+        """Have something go wrong within a block; see `Fault`."""
+        self.inject(kind, where, **how)
+        try:
+            yield
+        finally:
+            self.mend()
+
+    def mend(self) -> None:
+        """Have nothing go wrong any more."""
+        self._ask("mend")
+
+    def kill(self) -> None:
+        """End every instance, as machines do that fail."""
+        self._ask("kill")
+
+    def reset(self) -> None:
+        """Delete everything, forget all requests, and have nothing go wrong."""
+        self._ask("reset")
+
+    def _ask(self, what: str, **fields: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as control:
+            control.settimeout(_ANSWER_SECONDS)
+            try:
+                control.connect(self._path)
+                control.sendall(json.dumps({"do": what, **fields}).encode() + b"\n")
+                with control.makefile("rb") as answers:
+                    line = answers.readline()
+            except OSError as cause:
+                raise LabError(f"the lab's cloud cannot be reached: {cause}; run again") from cause
+        if not line:
+            raise LabError("the lab's cloud has ended; see its message on stderr")
+        answer: dict[str, Any] = json.loads(line)
+        if "error" in answer:
+            raise LabError(answer["error"])
+        return answer

@@ -1,0 +1,118 @@
+"""Our programs inside a sandbox: each call is one command of the executor.
+
+The executor's own calls lose bytes, stop at 64 KiB on standard error, know no time limit and
+hand its secret to what they run. So it is only asked to run a program of ours, which does it
+properly and answers in one line of ASCII.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import uuid
+import zlib
+from typing import TYPE_CHECKING, Any
+
+from sandboxes.inside.cloud_call import MARK
+from sandboxes.mistral import errors
+from sandboxes.mistral.definition import SECRET_VARIABLE
+from sandboxes.mistral.errors import CloudError
+from sandboxes.packing import packed
+from sandboxes.threads import in_thread
+
+if TYPE_CHECKING:
+    from sandboxes.mistral.definition import Json
+    from sandboxes.mistral.executor import Executor
+
+_INSIDE = "sandboxes.inside"
+_CALL = f"{_INSIDE}.cloud_call"
+_PROGRAMS = {
+    "start": (_CALL, f"{_INSIDE}.cloud_start"),
+    "probe": (_CALL, f"{_INSIDE}.cloud_probe"),
+    "end": (_CALL, f"{_INSIDE}.cloud_end"),
+    "files": (_CALL, "sandboxes.host_files", f"{_INSIDE}.cloud_files"),
+    "command": (
+        _CALL,
+        "sandboxes.process_tree",
+        "sandboxes.supervisor",
+        f"{_INSIDE}.cloud_secrecy",
+        f"{_INSIDE}.cloud_command",
+    ),
+}
+# Linux takes 128 KiB for all of a shell's text, and the program is in it.
+_LONGEST_WORD = 60_000
+_END = "sandbox-cloud"
+_SHOWN = 300
+_QUICKLY = 1
+
+
+class Programs:
+    """Runs them.
+
+    Args:
+        executor: Of the sandbox.
+        sandbox: What errors call it.
+    """
+
+    def __init__(self, executor: Executor, sandbox: str) -> None:
+        self._executor = executor
+        self._sandbox = sandbox
+
+    async def ask(self, program: str, request: Json, *, seconds: float, token: str = "") -> Json:
+        """Run a program and give its answer.
+
+        Args:
+            program: Which one.
+            request: What it is to do.
+            seconds: How long it may take at most.
+            token: Names the call among the processes inside.
+
+        Raises:
+            CloudError: There is no answer.
+        """
+        token = token or uuid.uuid4().hex
+        text = json.dumps(request).encode()
+        if len(text) > _LONGEST_WORD:  # megabytes take milliseconds
+            word = await in_thread(lambda: compressed(text))
+        else:
+            word = compressed(text)
+        if len(word) > _LONGEST_WORD:
+            path = f"/tmp/sandbox-{uuid.uuid4().hex}"  # noqa: S108 - in the sandbox
+            await self._executor.write_text(path, word)
+            word = f"@{path}"
+        # The variable goes before python3 starts: a process shows what it started with. And
+        # it also shows its arguments, so that a command that lists processes sees a short line.
+        line = (
+            f"exec env -u {SECRET_VARIABLE} python3 -I -S - {token} <<'{_END}'\n"
+            f"import sys\nsys.argv.append('{word}')\n{packed(*_PROGRAMS[program])}{_END}\n"
+        )
+        body = await self._executor.run(line, seconds=seconds)
+        return self._answer(program, body)
+
+    def _answer(self, program: str, body: Json) -> Json:
+        for line in reversed(str(body.get("stdout") or "").splitlines()):
+            if line.startswith(MARK):
+                found: Json = json.loads(line[len(MARK) :])
+                if found.get("restarted"):
+                    raise CloudError(errors.restarted(self._sandbox))
+                return found
+        said = str(body.get("stderr") or body.get("stdout") or "").strip().splitlines()
+        shown = said[-1][:_SHOWN] if said else ""
+        if body.get("code") in (126, 127):
+            raise CloudError(errors.no_python(self._sandbox, shown))
+        raise CloudError(errors.broken(self._sandbox, program, body.get("code"), shown))
+
+
+def word(data: bytes) -> str:
+    """Bytes as a request has them."""
+    return base64.b64encode(data).decode()
+
+
+def compressed(data: bytes) -> str:
+    """The same for many."""
+    return word(zlib.compress(data, _QUICKLY))
+
+
+def bytes_of(text: Any) -> bytes:  # noqa: ANN401 - from an answer
+    """Bytes as an answer has them."""
+    return zlib.decompress(base64.b64decode(str(text)))

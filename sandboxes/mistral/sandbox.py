@@ -1,0 +1,344 @@
+"""A sandbox that Mistral Cloud runs for each session."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from contextlib import asynccontextmanager, contextmanager
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar
+
+from sandboxes.contract import (
+    AccessLevel,
+    AnyBinding,
+    EgressPolicy,
+    GitHubBinding,
+    MistralApiBinding,
+    Network,
+    NetworkMode,
+    OpenRequest,
+    RefusedConfiguration,
+    RunningSandbox,
+    Sandbox,
+    SandboxError,
+    SandboxHook,
+    SandboxStartError,
+    WorkspaceHeaderBindings,
+    messages,
+)
+from sandboxes.mistral import decisions
+from sandboxes.mistral.definition import Plan
+from sandboxes.mistral.options import accepted
+from sandboxes.setup_script import run_setup_script
+from sandboxes.threads import in_thread, to_the_end
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+    from typing import NoReturn
+
+    from sandboxes.mistral.programs import Programs
+    from sandboxes.mistral.provisioning import Provisioned
+    from sandboxes.mistral.running import MistralRunning, Place
+    from sandboxes.mistral.transport import Transport
+
+_START_SECONDS = 60.0
+_CA_VARIABLES = (
+    *("SSL_CERT_FILE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO"),
+    *("NODE_EXTRA_CA_CERTS", "PIP_CERT", "REQUESTS_CA_BUNDLE"),
+)
+
+
+class MistralSandbox(Sandbox):
+    """Runs commands in a sandbox on Mistral Cloud, one for each session.
+
+    The API token's user needs the cloud_user role. The token comes from one of
+    AGENTS_SDK_KOYEB_SANDBOX_API_TOKEN, NUAGE_KOYEB_SANDBOX_API_TOKEN and KOYEB_API_KEY, when a
+    session starts; KOYEB_API_HOST names another cloud than the provider's.
+
+    An option that is left out, except supports_background_processes, network, egress,
+    header_bindings, hooks and access, comes from the variable
+    AGENTS_SDK_KOYEB_SANDBOX_<OPTION>, such as AGENTS_SDK_KOYEB_SANDBOX_INSTANCE_TYPE.
+
+    Outbound traffic is filtered by address, outside of the sandbox, and nothing runs inside
+    before that is proven to be in force. Each command is a bash of its own, or sh where the
+    image has no bash, as the image's user. What it starts in the background goes on until the
+    session closes. At a time limit and at a cancellation all that came of the command gets
+    SIGTERM, and SIGKILL 5 seconds later.
+
+    Args:
+        image: What the sandbox is made of; `koyeb/sandbox` if None, and with a Docker daemon
+            `koyeb/sandbox:dind`. It runs the provider's executor and has python3 3.9 or later.
+        supports_background_processes: Whether the image has `python3 -I` with socket and
+            subprocess; if None, only the default image counts as one that has.
+        instance_type: Size of the machine; `micro` if None.
+        region: Where it is; `nl-north-1` if None. Not every region filters outbound traffic.
+        name_prefix: Before the name in the cloud; `sandbox` if None.
+        ttl_seconds: When the cloud deletes it if nobody else did; 86,400 if None.
+        idle_timeout_seconds: After how long without a call it sleeps, and loses what it
+            holds; 3600 if None.
+        default_exec_timeout_seconds: The limit of a command that brings none, in seconds;
+            600 if None.
+        privileged: Whether it may run a Docker daemon; if None, when it is to run one.
+        docker_daemon_enabled: Whether it runs a Docker daemon; False if None.
+        docker_daemon_network_mode: `"bridge"` if None; `"host"` or `"none"` leave the daemon
+            without a network of its own.
+        enable_light_sleep: Whether it first sleeps with its memory kept; False if None.
+        setup_script: Text for the shell, run once before the hooks. A session whose script
+            fails does not start.
+        setup_script_timeout_seconds: The script's own limit, in seconds; 600 if None.
+        readiness_max_retries: How often its executor is asked again whether it is ready;
+            120 if None.
+        readiness_interval_seconds: Between two such questions; 0.5 if None.
+        readiness_probe_timeout_seconds: How long one may take; 5 if None.
+        wait_ready_timeout_seconds: From the beginning until it is ready and its policy is in
+            force; 300 if None.
+        enable_mesh: Whether it joins the private network of the organization's services,
+            which is a way out: only under `Network.all()`. False if None.
+        network: `Network.none()` if None, or `Network.all()`.
+        egress: Addresses that are open on top of `Network.none()`.
+        header_bindings: Credentials, which Sandbox Proxy adds; they need `Network.all()`.
+        pre_provisioned_sandbox_id: The service of a sandbox that was made before: it is used
+            and not deleted. One whose policy opens more than what is written is refused.
+        hooks: Run in this order when the sandbox is ready, in reverse when it closes.
+        access: `"full"` if None.
+
+    Raises:
+        MissingExtra: The package httpx is not installed.
+        RefusedConfiguration: An option is unusable.
+    """
+
+    supported_access: ClassVar[AccessLevel] = "full"
+    needs_cloud: ClassVar[bool] = True
+    supported_network: ClassVar[frozenset[NetworkMode]] = frozenset({"none", "all"})
+    supported_header_bindings: ClassVar[frozenset[type[AnyBinding]]] = frozenset(
+        {GitHubBinding, MistralApiBinding, WorkspaceHeaderBindings}
+    )
+    has_processes = True
+    isolated = True
+    optional_packages: ClassVar[Mapping[str, str]] = MappingProxyType({"httpx": "mistral"})
+    needs_cloud: ClassVar[bool] = True
+    workspaces: ClassVar[tuple[str, ...]] = ("/workspace", "~/workspace")
+
+    image: str
+    instance_type: str
+    region: str
+    name_prefix: str
+    ttl_seconds: float
+    idle_timeout_seconds: float
+    default_exec_timeout_seconds: float
+    privileged: bool
+    docker_daemon_enabled: bool
+    docker_daemon_network_mode: str | None
+    enable_light_sleep: bool
+    setup_script: str | None
+    setup_script_timeout_seconds: float
+    readiness_max_retries: int
+    readiness_interval_seconds: float
+    readiness_probe_timeout_seconds: float
+    wait_ready_timeout_seconds: float
+    enable_mesh: bool
+    pre_provisioned_sandbox_id: str | None
+
+    def __init__(
+        self,
+        *,
+        image: str | None = None,
+        supports_background_processes: bool | None = None,
+        instance_type: str | None = None,
+        region: str | None = None,
+        name_prefix: str | None = None,
+        ttl_seconds: int | None = None,
+        idle_timeout_seconds: int | None = None,
+        default_exec_timeout_seconds: int | None = None,
+        privileged: bool | None = None,
+        docker_daemon_enabled: bool | None = None,
+        docker_daemon_network_mode: str | None = None,
+        enable_light_sleep: bool | None = None,
+        setup_script: str | None = None,
+        setup_script_timeout_seconds: int | None = None,
+        readiness_max_retries: int | None = None,
+        readiness_interval_seconds: float | None = None,
+        readiness_probe_timeout_seconds: int | None = None,
+        wait_ready_timeout_seconds: int | None = None,
+        enable_mesh: bool | None = None,
+        network: Network | None = None,
+        egress: EgressPolicy | None = None,
+        header_bindings: Sequence[AnyBinding] = (),
+        pre_provisioned_sandbox_id: str | None = None,
+        hooks: Sequence[SandboxHook] = (),
+        access: AccessLevel | None = None,
+    ) -> None:
+        given = dict(locals())
+        super().__init__(
+            network=network, header_bindings=header_bindings, hooks=hooks, access=access
+        )
+        name = type(self).__name__
+        self.egress_policy = self._accept_egress(egress)
+        chosen = accepted(name, given)
+        decisions.decide(name, chosen, given, self)
+        for option, value in chosen.items():
+            setattr(self, option, value)
+        self._check_packages()
+
+    def _accept_egress(self, egress: EgressPolicy | None) -> EgressPolicy:
+        kind = self.egress_policy_type
+        if egress is None:
+            return kind.block_all() if self.network.mode == "none" else kind.allow_all()
+        remedy = "pass EgressPolicy.custom(allow_cidrs=...), or leave it out"
+        if not isinstance(egress, kind):
+            self._wrong("egress", egress, remedy)
+        if egress.mode != "custom":
+            self._refuse("egress", f"is EgressPolicy.{egress.mode}()", remedy)
+        if self.network.mode != "none":
+            self._refuse(
+                "egress",
+                "opens addresses on top of Network.none(), and network is Network.all()",
+                "leave one of the two out",
+            )
+        return egress
+
+    def _refuse(self, option: str, fact: str, remedy: str) -> NoReturn:
+        raise RefusedConfiguration(
+            messages.unusable_option(type(self).__name__, option, fact, remedy)
+        )
+
+    @asynccontextmanager
+    async def open(self, request: OpenRequest) -> AsyncIterator[RunningSandbox]:
+        """Make a sandbox in the cloud, or find the one that was named, and prove its policy.
+
+        It is deleted on every way out, unless it was named.
+
+        Raises:
+            SandboxStartError: There is no API token, the cloud refused or did not answer, the
+                sandbox did not become ready or its policy is not in force, or the setup
+                script failed.
+        """
+        from sandboxes.mistral.control_plane import token
+        from sandboxes.mistral.transport import Transport
+
+        name = type(self).__name__
+        self._check_bindings()
+        certificates = await self._certificates(request)
+        api_token = token(name)
+        async with (
+            Transport(name, (api_token,)) as transport,
+            self._provisioned(transport, api_token) as provisioned,
+        ):
+            running = await self._started(provisioned, certificates)
+            try:
+                if self.setup_script is not None:
+                    await run_setup_script(
+                        name,
+                        running,
+                        self.setup_script,
+                        timeout_seconds=self.setup_script_timeout_seconds,
+                    )
+                yield running
+            finally:
+                await to_the_end(asyncio.ensure_future(self._close(running)))
+
+    def _check_bindings(self) -> None:
+        # The seam for Sandbox Proxy: its bootstrap belongs between the proof and the script.
+        if self.header_bindings:
+            kinds = sorted({f"agents.{type(one).__name__}" for one in self.header_bindings})
+            raise SandboxStartError(
+                f"{type(self).__name__}: {', '.join(kinds)} needs Sandbox Proxy, which this "
+                "version does not reach, and a session never runs without its bindings; "
+                "leave header_bindings out"
+            )
+
+    async def _certificates(self, request: OpenRequest) -> bytes:
+        bundle = request.ca_bundle
+        if bundle is None:
+            return b""
+        try:
+            return await in_thread(bundle.read_bytes)
+        except OSError as error:
+            raise SandboxStartError(
+                f"{type(self).__name__}: ca_bundle {bundle} cannot be read "
+                f"({error.strerror or error}); name a file of certificates"
+            ) from error
+
+    @asynccontextmanager
+    async def _provisioned(
+        self, transport: Transport, api_token: str
+    ) -> AsyncIterator[Provisioned]:
+        """What there is in the cloud for a session, deleted on every way out."""
+        from sandboxes.mistral.control_plane import ControlPlane
+        from sandboxes.mistral.provisioning import Provisioned
+
+        with _as_a_failed_start():
+            provisioned = Provisioned(transport, ControlPlane(transport, api_token), self)
+        try:
+            yield provisioned
+        finally:
+            await to_the_end(asyncio.ensure_future(provisioned.delete()))
+
+    async def _started(self, provisioned: Provisioned, certificates: bytes) -> MistralRunning:
+        from sandboxes.mistral.programs import Programs
+        from sandboxes.mistral.proof import prove_closed
+        from sandboxes.mistral.running import MistralRunning
+
+        name, adopted = type(self).__name__, self.pre_provisioned_sandbox_id
+        with _as_a_failed_start():
+            if adopted is None:
+                executor = await provisioned.make(self._plan())
+            else:
+                executor = await provisioned.adopt(adopted, self.egress_policy)
+            programs = Programs(executor, name)
+            await prove_closed(name, programs, self.egress_policy, deadline=provisioned.deadline)
+            place = await self._place(programs, certificates)
+        return MistralRunning(
+            programs, place, self.default_exec_timeout_seconds, provisioned.inventory
+        )
+
+    def _plan(self) -> Plan:
+        return Plan(
+            name=f"{self.name_prefix}-{uuid.uuid4().hex[:16]}",
+            image=self.image,
+            instance_type=self.instance_type,
+            region=self.region,
+            ttl_seconds=self.ttl_seconds,
+            idle_timeout_seconds=self.idle_timeout_seconds,
+            light_sleep=self.enable_light_sleep,
+            privileged=self.privileged,
+            docker_network=self.docker_daemon_network_mode,
+            mesh=self.enable_mesh,
+            policy=self.egress_policy,
+        )
+
+    async def _place(self, programs: Programs, certificates: bytes) -> Place:
+        from sandboxes.mistral.programs import compressed
+        from sandboxes.mistral.running import Place
+
+        request = {"folders": [*self.workspaces], "certificates": compressed(certificates)}
+        found = await programs.ask("start", request, seconds=_START_SECONDS)
+        bundle = str(found["bundle"])
+        return Place(
+            folder=str(found["folder"]),
+            instance=str(found["instance"]),
+            shell=str(found["bash"]) or "/bin/sh",
+            environ=dict.fromkeys(_CA_VARIABLES, bundle) if bundle else {},
+        )
+
+    async def _close(self, running: MistralRunning) -> None:
+        if self.pre_provisioned_sandbox_id is None:
+            running.shut()
+            await running.settled()
+            return
+        try:
+            await running.leave()
+        finally:
+            running.shut()
+            await running.settled()
+
+
+@contextmanager
+def _as_a_failed_start() -> Iterator[None]:
+    """Let what the cloud did not do be why the session does not start."""
+    try:
+        yield
+    except SandboxStartError:
+        raise
+    except SandboxError as error:
+        raise SandboxStartError(str(error)) from error
