@@ -77,7 +77,8 @@ def escapes(prefix: str) -> list[str]:
         if before != "/" and "/" not in before[:1]:  # which may be taken for part of a segment
             found.append(f"{stem}/x{before}{dots}{up}other/x")
     # Out of a folder below it, and no further than to a look-alike beside it.
-    found += [f"{stem}/x/../..{stem}x/y", f"{stem}/%2e%2e/..{stem}-private"]
+    up = "/.." * depth
+    found += [f"{stem}/x/..{up}{stem}x/y", f"{stem}/%2e%2e{up[3:]}{stem}-private"]
     return found
 
 
