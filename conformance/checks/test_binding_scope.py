@@ -72,6 +72,11 @@ def _proven(inside: Inside, lab: Lab, box: Box, site: Site, case: Bound, path: s
         raise NotRun("no request got the bound header where it belongs: see BND-02")
 
 
+def _is_at(one: Sighting, site: Site) -> bool:
+    """Whether it came to a site's own place, whatever name it gave."""
+    return one.address == site.address and one.port in (site.https_port, site.http_port)
+
+
 def _some(came: Iterable[object], what: str) -> None:
     """Make sure that something arrived.
 
@@ -140,7 +145,7 @@ def test_a_host_header_does_not_bring_the_bound_one(inside: Inside, lab: Lab) ->
         for sender in senders(inside):
             for verified in (True, False):
                 send(box, sender, other, asks, verified=verified)
-    here = [one for one in lab.seen(other) if one.address == other.address]
+    here = [one for one in lab.seen(other) if _is_at(one, other)]
     did = f"with {case.at(site.entry)!r}, a command asked {other.name} with the bound host's name"
     _stays_away(here, case.secret, did=did, remedy=_HOST)
 
@@ -211,7 +216,7 @@ def test_a_bound_header_does_not_follow_a_redirect(inside: Inside, lab: Lab, sta
     first = [one for one in requests(lab, away, turn) if not one.path.startswith("/elsewhere")]
     if not any(case.value in values(one, case.header) for one in first):
         raise NotRun("no request got the bound header where it belongs: see BND-02")
-    led = [one for one in requests(lab, other) if one.address == other.address]
+    led = [one for one in requests(lab, other) if _is_at(one, other)]
     led += [one for one in requests(lab, turn) if one.path.startswith("/elsewhere")]
     did = f"a command followed a {status} out of {bindings!r}"
     _stays_away(led, case.secret, did=did, remedy=_HOST)
