@@ -197,7 +197,7 @@ def test_the_value_is_written_down_nowhere(
                 texts["the state of a session"] = [repr(box.detach())]
         texts["an exception"].append(_raised(lambda: box.execute("true")))
         built = inside.target.build(**options)
-        texts["a repr"] += [repr(built), str(built), repr(vars(built))]
+        texts["a repr"] += [repr(built), str(built), repr(getattr(built, "__dict__", {}))]
     texts |= {"the log": list(log), "the state of a hook": list(_Notes.texts)}
     texts["the output of the process"] = list(capfd.readouterr())
     for where, lines in texts.items():

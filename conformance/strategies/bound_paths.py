@@ -12,7 +12,12 @@ _segments = st.one_of(
     st.sampled_from(_SEGMENTS), st.from_regex(r"[A-Za-z0-9_-][A-Za-z0-9._~-]{0,7}", fullmatch=True)
 )
 
-prefixes = st.lists(_segments, min_size=1, max_size=3).map(lambda parts: "/" + "/".join(parts))
+# The ways out lead to /other.
+prefixes = (
+    st.lists(_segments, min_size=1, max_size=3)
+    .map(lambda parts: "/" + "/".join(parts))
+    .filter(lambda prefix: not prefix.startswith("/other"))
+)
 """Prefixes of one to three segments."""
 
 PLAIN = re.compile(r"/|(?:/(?!\.{1,2}(?:/|$))[A-Za-z0-9._~-]+)+/?")
@@ -74,10 +79,11 @@ def escapes(prefix: str) -> list[str]:
     for dots, (before, behind) in product(_DOTS, _BREAKS):
         up = before + behind.join([dots] * depth) + behind
         found.append(f"{stem}{up}other/x")
-        if before != "/" and "/" not in before[:1]:  # which may be taken for part of a segment
+        if not before.startswith("/"):  # which may be taken for part of a segment
             found.append(f"{stem}/x{before}{dots}{up}other/x")
     # Out of a folder below it, and no further than to a look-alike beside it.
-    found += [f"{stem}/x/../..{stem}x/y", f"{stem}/%2e%2e/..{stem}-private"]
+    up = "/.." * depth
+    found += [f"{stem}/x/..{up}{stem}x/y", f"{stem}/%2e%2e{up[3:]}{stem}-private"]
     return found
 
 

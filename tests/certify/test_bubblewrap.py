@@ -27,7 +27,7 @@ WALLS = "--requirement=CFG-19,EGR-01,EGR-04,EGR-10,EGR-11,EGR-13,EXE-01,FIL-04,L
 EGRESS = "EGR-01,EGR-02,EGR-04,EGR-10,EGR-11,EGR-13,EGR-16"
 
 
-@pytest.mark.parametrize("areas", ["CFG,EXE,FIL,LIF,ACC", "TMO,PRC,HOK,NET", EGRESS])
+@pytest.mark.parametrize("areas", ["CFG,EXE,FIL,LIF,ACC", "TMO,PRC,HOK,NET", EGRESS, "BND"])
 def test_bubblewrap_is_certified(certify: Certify, areas: str) -> None:
     run = certify("--sandbox=bubblewrap", f"--requirement={areas}", *QUICK)
 
