@@ -61,18 +61,21 @@ def _network(inside: Inside, mode: Mode, listed: Site) -> Network:
     return network.none() if mode == "none" else network.allow(hosts=[listed.entry])
 
 
-def _commands(inside: Inside, mode: Mode, site: Site, turn: int = 0) -> list[str]:
+def _commands(
+    inside: Inside, mode: Mode, site: Site, turn: int = 0, *, flip: bool = False
+) -> list[str]:
     """Give a command for each protocol that goes to a site, another one in front each time.
 
-    Every other one goes to its address, the others in the next turn: a filter of addresses
-    and a resolver that is shut come into force at times of their own.
+    Every other one goes to its address, the others in the next turn or flipped: a filter of
+    addresses and a resolver that is shut come into force at times of their own.
     """
-    ways = list({one: client for client, one in reversed(inside.ways(mode, *_SCHEMES))}.items())
-    first = turn % len(ways)
-    return [
-        client.command(one, destination(one, site, host=site.address if (turn + place) % 2 else ""))
-        for place, (one, client) in enumerate(ways[first:] + ways[:first])
-    ]
+    ways = {scheme: client for client, scheme in reversed(inside.ways(mode, *_SCHEMES))}
+    lines = []
+    for place, (scheme, client) in enumerate(ways.items()):
+        host = site.address if (place + turn + flip) % 2 else ""
+        lines.append(client.command(scheme, destination(scheme, site, host=host)))
+    first = turn % len(lines)
+    return lines[first:] + lines[:first]
 
 
 @contextmanager
@@ -117,8 +120,8 @@ def test_the_policy_is_in_force_before_the_first_command(
     for turn in range(3):
         with _stays_shut(inside, lab, mode, "from its first command") as (site, network):
             sandbox = inside.target.build(**inside.known({"network": network}))
-            for again in range(2):
-                first = _commands(inside, mode, site, turn + again)[0]
+            for by_address in (False, True):  # whatever protocol is in front
+                first = _commands(inside, mode, site, turn, flip=by_address)[0]
                 with inside.target.enter(sandbox) as box:
                     box.execute(first, timeout_seconds=_LIMIT)
     inside.proven(mode, *_SCHEMES)

@@ -162,6 +162,9 @@ _SWITCHES = (
     Detour("--doh-url", switched("--doh-url", "https://OTHER/"), "curl", to="listed"),
     Detour("--alt-svc", _alternatives, "curl", to="listed"),
     Detour("Host header of a listed host", switched("-H", "Host: LISTED"), "curl"),
+    Detour(
+        "CONNECT with the Host of a listed host", switched("--proxy-header", "Host: LISTED"), "curl"
+    ),
     Detour("user agent", switched("-A", "git/2.39.5"), "curl"),
     Detour("two URLs", switched("https://OTHER/"), "curl", to="listed"),
     Detour("two URLs", switched("https://LISTED/"), "curl"),
