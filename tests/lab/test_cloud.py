@@ -142,6 +142,19 @@ def test_another_definition_is_another_instance_without_the_files(cloud: Running
     cloud.await_kinds("app", "service", "instance")
 
 
+def test_an_idle_sandbox_sleeps_and_wakes_without_what_it_held(cloud: RunningCloud) -> None:
+    delay = {"targets": [{"sleep_idle_delay": {"deep_sleep_value": 1}}]}
+    _, service = cloud.create(scalings=[{"min": 0, "max": 1, **delay}])
+    found = cloud.await_status(service, "HEALTHY")
+    key = found["metadata"]["sandbox"]["routing_key"]
+    headers = {"x_routing_key": key, "authorization": f"Bearer {SECRET}"}
+    assert cloud.run(headers, "touch /tmp/held; sleep 1.5; ls /tmp")["stdout"] == "held\n"
+    cloud.await_status(service, "SLEEPING")
+    cloud.await_kinds("app", "service")
+    assert cloud.run(headers, "ls /tmp")["stdout"] == ""
+    assert cloud.deployment(service)["status"] == "HEALTHY"
+
+
 # -- the executor
 
 
