@@ -20,14 +20,12 @@ from sandboxes.contract import (
     Network,
     NetworkMode,
     OpenRequest,
-    RefusedConfiguration,
     RunningSandbox,
     SandboxHook,
     SandboxStartError,
-    messages,
 )
 from sandboxes.custom_sandbox import CustomSandbox
-from sandboxes.limits import check_limit
+from sandboxes.limits import accepted_limit
 from sandboxes.threads import in_thread, made_or_undone, to_the_end
 from sandboxes.timeouts import Commands
 from sandboxes.workspace import Workspace
@@ -95,17 +93,15 @@ class BubblewrapSandbox(CustomSandbox):
         super().__init__(
             network=network, header_bindings=header_bindings, hooks=hooks, access=access
         )
-        self.default_exec_timeout_seconds = self._accept_limit(default_exec_timeout_seconds)
+        self.default_exec_timeout_seconds = accepted_limit(
+            type(self).__name__,
+            "default_exec_timeout_seconds",
+            default_exec_timeout_seconds,
+            DEFAULT_TIMEOUT_SECONDS,
+        )
         # The inside has the programs of this machine.
         self.supports_background_processes = shutil.which("python3", path=PATH) is not None
         self._check_packages()
-
-    def _accept_limit(self, seconds: float | None) -> float:
-        try:
-            return check_limit(seconds, DEFAULT_TIMEOUT_SECONDS)
-        except ValueError as error:
-            fact = str(error).replace("timeout_seconds", "default_exec_timeout_seconds", 1)
-            raise RefusedConfiguration(messages.of_a_part(type(self).__name__, fact)) from error
 
     @asynccontextmanager
     async def open(self, request: OpenRequest) -> AsyncIterator[RunningSandbox]:

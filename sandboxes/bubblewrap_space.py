@@ -15,6 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sandboxes.trust import SYSTEM_BUNDLES, system_certificates
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -72,11 +74,6 @@ _MODULES = (
     "inside.bubblewrap_filter",
     "inside.bubblewrap_server",
 )
-_SYSTEM_BUNDLES = (
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/ca-bundle.pem",
-)
 # Compiled here, once: to look for modules and to compile them takes longer than all else.
 _PROGRAM = f"""
 import marshal, sys
@@ -102,7 +99,7 @@ def _program() -> bytes:
 
 def _bundles() -> Sequence[str]:
     """Where clients look for certificates that are told of no other place, below /etc."""
-    found = {os.path.realpath(path) for path in _SYSTEM_BUNDLES if os.path.exists(path)}
+    found = {os.path.realpath(path) for path in SYSTEM_BUNDLES if os.path.exists(path)}
     return sorted(path.removeprefix("/etc/") for path in found if path.startswith("/etc/"))
 
 
@@ -136,9 +133,9 @@ class Space:
 
     def trust(self, certificates: bytes) -> None:
         """Have clients inside trust these certificates beside those of the system."""
-        found = (Path(path).read_bytes() for path in _SYSTEM_BUNDLES if os.path.exists(path))
         # Into the same file: it is mounted already.
-        (self._folder / "own" / "ca.pem").write_bytes(next(found, b"") + b"\n" + certificates)
+        everything = system_certificates() + b"\n" + certificates
+        (self._folder / "own" / "ca.pem").write_bytes(everything)
 
     def command(self, bwrap: str, descriptor: int) -> Sequence[str]:
         """The command line that starts the server of supervisors inside.

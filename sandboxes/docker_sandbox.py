@@ -23,7 +23,7 @@ from sandboxes.contract import (
     SandboxHook,
     messages,
 )
-from sandboxes.limits import check_limit
+from sandboxes.limits import accepted_limit
 from sandboxes.setup_script import run_setup_script
 from sandboxes.threads import in_thread, made_or_undone, to_the_end
 
@@ -149,11 +149,7 @@ class LocalDockerSandbox(Sandbox):
         return script
 
     def _accept_limit(self, option: str, seconds: float | None) -> float:
-        try:
-            return check_limit(seconds, DEFAULT_TIMEOUT_SECONDS)
-        except ValueError as error:
-            fact = str(error).replace("timeout_seconds", option, 1)
-            raise RefusedConfiguration(messages.of_a_part(type(self).__name__, fact)) from error
+        return accepted_limit(type(self).__name__, option, seconds, DEFAULT_TIMEOUT_SECONDS)
 
     @asynccontextmanager
     async def open(self, request: OpenRequest) -> AsyncIterator[RunningSandbox]:

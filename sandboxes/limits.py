@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from sandboxes.contract import RefusedConfiguration, messages
+
 TIMED_OUT = 124
 """The exit code of a command that ran into its limit."""
 
@@ -55,3 +57,16 @@ def check_limit(timeout_seconds: object, default: float) -> float:
     if timeout_seconds <= 0:
         raise ValueError(f"timeout_seconds is not above 0; {remedy}")
     return float(min(timeout_seconds, LONGEST_SECONDS))
+
+
+def accepted_limit(sandbox: str, option: str, seconds: object, default: float) -> float:
+    """Return the limit in seconds that an option of a sandbox names, or the default for None.
+
+    Raises:
+        RefusedConfiguration: It is not a positive finite number.
+    """
+    try:
+        return check_limit(seconds, default)
+    except ValueError as error:
+        fact = str(error).replace("timeout_seconds", option, 1)
+        raise RefusedConfiguration(messages.of_a_part(sandbox, fact)) from error

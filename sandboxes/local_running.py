@@ -2,100 +2,36 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
-from sandboxes import host_files
-from sandboxes.contract import RunningSandbox, SandboxClosed, SandboxExecutionResult, messages
-from sandboxes.limits import check_command, check_limit, encoded_command
-from sandboxes.output import decoded_both, with_notes
-from sandboxes.threads import in_thread
+from sandboxes.process_running import ProcessRunning
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
+    from pathlib import Path
 
     from sandboxes.timeouts import Commands
     from sandboxes.workspace import Workspace
 
-T = TypeVar("T")
 
-_CLOSE_SECONDS = 5.0
-
-
-class LocalRunning(RunningSandbox):
-    """Each command is a shell of its own on the host; its background outlives it.
-
-    Attributes:
-        default_timeout_seconds: 600, or what the sandbox was given.
-    """
+class LocalRunning(ProcessRunning):
+    """Commands run on the host, in a workspace that a command may have deleted."""
 
     def __init__(
         self, shell: str, workspace: Workspace, default_timeout_seconds: float, commands: Commands
     ) -> None:
-        self.default_timeout_seconds = default_timeout_seconds
-        self._shell = os.fsencode(shell)
-        self._workspace = workspace
-        self._commands = commands
-        self._file_calls: set[asyncio.Future[Any]] = set()
-        self._closed = False
-
-    async def execute(
-        self, command: str, *, timeout_seconds: float | None = None
-    ) -> SandboxExecutionResult:
-        """Run a command; see `RunningSandbox.execute`.
-
-        Of each stream 64 MiB are kept; a line on stderr says how much more there was.
-        """
-        text = encoded_command(check_command(command))
-        limit = check_limit(timeout_seconds, self.default_timeout_seconds)
-        self._check_open("run commands")
-        ended = await self._commands.run(
+        super().__init__(
             # After -- a text that begins with a dash is a command too.
-            [self._shell, b"-c", b"--", text],
-            folder=self._workspace.ready(),
-            environ=dict(os.environb),
-            limit=limit,
+            [shell, "-c", "--"],
+            workspace.path,
+            default_timeout_seconds=default_timeout_seconds,
+            commands=commands,
+            called="the local sandbox",
         )
-        if self._closed:
-            self._check_open("finish the command")
-        stdout, stderr = await decoded_both(ended.stdout, ended.stderr)
-        return SandboxExecutionResult(ended.exit_code, stdout, with_notes(stderr, ended.notes))
+        self._workspace = workspace
 
-    async def read_file(self, path: str) -> bytes:
-        """Read a regular file; see `RunningSandbox.read_file`."""
-        self._check_open("read files")
-        return await self._file_call(lambda: host_files.read(self._workspace.ready(), path))
-
-    async def write_file(self, path: str, data: bytes) -> None:
-        """Write a regular file; see `RunningSandbox.write_file`."""
-        self._check_open("write files")
-        content = bytes(data)
-        await self._file_call(lambda: host_files.write(self._workspace.ready(), path, content))
-
-    async def _file_call(self, call: Callable[[], T]) -> T:
-        future = in_thread(call)
-        self._file_calls.add(future)
-        future.add_done_callback(self._file_calls.discard)
-        # Shielded: a cancelled caller cannot end the thread, and close() waits for it.
-        return await asyncio.shield(future)
-
-    def _check_open(self, action: str) -> None:
-        if self._closed:
-            raise SandboxClosed(messages.closed("the local sandbox", action))
-
-    async def close(self) -> None:
-        """End every process of the session, and refuse every later call.
-
-        Raises:
-            SandboxError: A process could not be ended.
-        """
-        self._closed = True
-        try:
-            await self._commands.close()
-        finally:
-            if self._file_calls:
-                await asyncio.wait(set(self._file_calls), timeout=_CLOSE_SECONDS)
+    def _folder(self) -> Path:
+        return self._workspace.ready()
 
     async def inventory(self) -> Sequence[str]:
         """Name the workspace, and what supervises each command that still runs."""

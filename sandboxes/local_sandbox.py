@@ -22,7 +22,7 @@ from sandboxes.contract import (
     SandboxStartError,
     messages,
 )
-from sandboxes.limits import check_limit
+from sandboxes.limits import accepted_limit
 from sandboxes.local_running import LocalRunning
 from sandboxes.pattern.sandbox_hook import GitIdentity
 from sandboxes.threads import in_thread, made_or_undone, to_the_end
@@ -108,7 +108,12 @@ class DangerousLocalSandbox(Sandbox):
         self.delete_on_cleanup = (
             workspace is None if delete_on_cleanup is None else delete_on_cleanup
         )
-        self.default_exec_timeout_seconds = self._accept_limit(default_exec_timeout_seconds)
+        self.default_exec_timeout_seconds = accepted_limit(
+            type(self).__name__,
+            "default_exec_timeout_seconds",
+            default_exec_timeout_seconds,
+            DEFAULT_TIMEOUT_SECONDS,
+        )
         warnings.warn(messages.local_host(name), DangerousLocalHostWarning, stacklevel=_STACK_LEVEL)
 
     def _refuse_git_identity(self) -> None:
@@ -138,13 +143,6 @@ class DangerousLocalSandbox(Sandbox):
                 messages.unusable_option(type(self).__name__, "workspace", fact, remedy)
             )
         return workspace
-
-    def _accept_limit(self, seconds: float | None) -> float:
-        try:
-            return check_limit(seconds, DEFAULT_TIMEOUT_SECONDS)
-        except ValueError as error:
-            fact = str(error).replace("timeout_seconds", "default_exec_timeout_seconds", 1)
-            raise RefusedConfiguration(messages.of_a_part(type(self).__name__, fact)) from error
 
     @asynccontextmanager
     async def open(self, request: OpenRequest) -> AsyncIterator[RunningSandbox]:

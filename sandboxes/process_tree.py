@@ -14,24 +14,25 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import time
 from contextlib import suppress
-from typing import NamedTuple
 
 _PR_SET_CHILD_SUBREAPER = 36
 _STOP_ROUNDS = 20
 _CHASE_SECONDS = 0.005
 
 
-class Process(NamedTuple):
+class Process:
     """One line of the system's table."""
 
-    pid: int
-    parent: int
-    group: int
-    zombie: bool
+    __slots__ = ("group", "parent", "pid", "zombie")
+
+    def __init__(self, pid: int, parent: int, group: int, zombie: bool) -> None:
+        self.pid = pid
+        self.parent = parent
+        self.group = group
+        self.zombie = zombie
 
 
 def become_subreaper() -> bool:
@@ -68,6 +69,8 @@ def _read(pid: str) -> Process | None:
 
 
 def _table_of_ps() -> list[Process]:
+    import subprocess  # dear to import, and Linux has /proc
+
     command = ["ps", "-A", "-o", "pid=,ppid=,pgid=,stat="]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as ps:
         lines = ps.communicate()[0].splitlines()

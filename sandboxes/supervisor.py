@@ -19,14 +19,14 @@ import select
 import signal
 import socket
 import struct
-import subprocess
 import time
 from contextlib import suppress
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
 
 from sandboxes import process_tree
 
+# Every session waits for this file's imports, and typing is half as dear as the interpreter.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -52,12 +52,14 @@ _CAUGHT = (
     signal.SIGALRM,
     signal.SIGCHLD,
 )
+# The interpreter ignores these, and a command would go on doing so.
+_IGNORED = [signal.SIGPIPE, signal.SIGXFSZ]
 
 
-class Request(NamedTuple):
+class Request:
     """What a supervisor is told to run.
 
-    Attributes:
+    Args:
         arguments: The program, as a path, and its arguments.
         folder: Its working folder.
         environment: Entries such as `b"HOME=/root"`.
@@ -65,11 +67,19 @@ class Request(NamedTuple):
         grace: Seconds between asking and killing.
     """
 
-    arguments: list[bytes]
-    folder: bytes
-    environment: list[bytes]
-    limit: float
-    grace: float
+    def __init__(
+        self,
+        arguments: list[bytes],
+        folder: bytes,
+        environment: list[bytes],
+        limit: float,
+        grace: float,
+    ) -> None:
+        self.arguments = arguments
+        self.folder = folder
+        self.environment = environment
+        self.limit = limit
+        self.grace = grace
 
     def packed(self) -> bytes:
         """The request as bytes: no part of it can hold a NUL, which parts them."""
@@ -104,6 +114,7 @@ def serve(descriptor: int, others: Mapping[bytes, Worker] = MappingProxyType({})
     wakeup = _prepare()
     process_tree.become_subreaper()
     gc.freeze()
+    os.set_inheritable(descriptor, False)
     server = socket.socket(fileno=descriptor)
     supervisors: set[int] = set()
     strays = False
@@ -118,6 +129,7 @@ def serve(descriptor: int, others: Mapping[bytes, Worker] = MappingProxyType({})
         kind, passed, _, _ = socket.recv_fds(server, 1, 1)
         if not passed:
             break
+        os.set_inheritable(passed[0], False)
         _fork(server, passed[0], supervisors, others.get(kind, _supervise))
     server.close()
     _wait_for(supervisors, wakeup)
@@ -250,6 +262,8 @@ class Supervising:
     def _receive(self) -> tuple[Request, list[int]] | None:
         """A request with the command's stdout and stderr; None when there will be none."""
         head, streams, _, _ = socket.recv_fds(self._control, _LENGTH.size, 2)
+        for stream in streams:  # what a command inherits beside its own, it could keep open
+            os.set_inheritable(stream, False)
         if len(head) < _LENGTH.size or len(streams) < 2:
             return None
         wanted = _LENGTH.unpack(head)[0]
@@ -276,17 +290,22 @@ class Supervising:
 
     def _start(self, request: Request, stdout: int, stderr: int) -> int:
         entries = (entry.partition(b"=") for entry in request.environment)
-        process = subprocess.Popen(
-            request.arguments,
-            stdin=subprocess.DEVNULL,
-            stdout=stdout,
-            stderr=stderr,
-            cwd=request.folder,
-            env={name: value for name, _, value in entries},
-            start_new_session=True,
-        )
-        process.returncode = 0  # we reap it ourselves
-        return process.pid
+        os.chdir(request.folder)
+        try:
+            return os.posix_spawn(
+                request.arguments[0],
+                request.arguments,
+                {name: value for name, _, value in entries},
+                file_actions=[
+                    (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                    (os.POSIX_SPAWN_DUP2, stdout, 1),
+                    (os.POSIX_SPAWN_DUP2, stderr, 2),
+                ],
+                setsid=True,
+                setsigdef=_IGNORED,
+            )
+        finally:
+            os.chdir("/")  # the folder is the command's, and may be deleted when that has ended
 
     def _watch(self, deadline: float) -> bool:
         """Wait until nothing is left; False where time is over, or nobody wants it to go on."""

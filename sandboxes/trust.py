@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from sandboxes.contract import SandboxStartError
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 CA_VARIABLE = "SSL_CERT_FILE"
+
+SYSTEM_BUNDLES = (
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+)
+"""Where Linux keeps the certificates that clients trust by themselves."""
+
+
+def system_certificates() -> bytes:
+    """Give the certificates that this machine's clients trust by themselves, as PEM."""
+    found = (Path(path).read_bytes() for path in SYSTEM_BUNDLES if os.path.exists(path))
+    return next(found, b"")
 
 
 def check_trust(sandbox: str, ca_bundle: Path | None) -> None:

@@ -147,7 +147,12 @@ def _goes_out(inside: Inside, access: Level, way: str, lab: Lab) -> None:
     options = _built_with(target, access) | inside.known({"network": target.Network.none()})
     schemes: tuple[Scheme, ...] = ("https", "http", "tcp")
     ways = {scheme: client for client, scheme in reversed(inside.ways("none", *schemes))}
-    commands = [client.command(one, destination(one, site)) for one, client in ways.items()]
+    # By its address too: where nobody answers for names there may still be a way out.
+    commands = [
+        client.command(one, destination(one, site, host=host))
+        for one, client in ways.items()
+        for host in ("", site.address)
+    ]
     if way == "a hook":
         options["hooks"] = (UsesTheSandbox(token, commands),)
     else:

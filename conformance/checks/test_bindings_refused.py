@@ -9,11 +9,17 @@ from hypothesis import given
 from conformance import oracle
 from conformance.marks import needs, verifies
 from conformance.probes.choices import accesses, beside, networks, policy_of
-from conformance.requirements import CFG_03, CFG_06
+from conformance.requirements import CFG_03, CFG_06, CFG_18
 from conformance.strategies import bindings
 from conformance.strategies.each import each
 from conformance.verdicts import NotApplicable, Violation
-from sandboxes.contract import BINDING_TYPES, GitHubBinding, HeaderBinding
+from sandboxes.contract import (
+    BINDING_TYPES,
+    GitHubBinding,
+    HeaderBinding,
+    MistralApiBinding,
+    WorkspaceHeaderBindings,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,6 +82,37 @@ def test_a_header_binding_needs_its_host(target: Target, case: Case) -> None:
 def test_a_github_binding_needs_both_hosts(target: Target, case: Case) -> None:
     """A `GitHubBinding` is refused exactly where github.com or api.github.com is not reached."""
     _is_refused_exactly_where_it_is_blocked(target, case)
+
+
+@verifies(CFG_18)
+@needs(binding=MistralApiBinding)
+@given(case=bindings.mistral_cases)
+@each("case", bindings.MISTRAL_CASES)
+def test_a_mistral_binding_needs_its_host(target: Target, case: Case) -> None:
+    """A `MistralApiBinding` is refused exactly where the network does not reach api.mistral.ai."""
+    _is_refused_exactly_where_it_is_blocked(target, case)
+
+
+@verifies(CFG_18)
+@needs(binding=WorkspaceHeaderBindings)
+def test_the_bindings_of_a_workspace_need_a_network(target: Target) -> None:
+    """`WorkspaceHeaderBindings` are refused exactly where the network is `none()`."""
+    workspace = WorkspaceHeaderBindings()
+    declared = [one for one in bindings.KINDS if type(one) in target.declared.bindings]
+    for options in networks(target, bindings.NEEDED_HOSTS):
+        mode, _ = policy_of(target, options)
+        for access in accesses(target):
+            company = options | access
+            if mode != "none":
+                _is_accepted(target, [workspace], company)
+            elif target.refusal(header_bindings=(workspace,), **company) is None:
+                raise Violation(
+                    f"the constructor accepted WorkspaceHeaderBindings(){beside(company)}, though "
+                    "none() reaches no host that a rule could be for",
+                    remedy="refuse WorkspaceHeaderBindings under Network.none()",
+                )
+            if mode != "none" and (mode == "all" or options):
+                _is_accepted(target, declared, company)
 
 
 def _is_refused_exactly_where_it_is_blocked(target: Target, case: Case) -> None:

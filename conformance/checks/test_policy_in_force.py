@@ -61,12 +61,18 @@ def _network(inside: Inside, mode: Mode, listed: Site) -> Network:
     return network.none() if mode == "none" else network.allow(hosts=[listed.entry])
 
 
-def _commands(inside: Inside, mode: Mode, site: Site, first: int = 0) -> list[str]:
-    """Give a command for each protocol that goes to a site, another one in front each time."""
-    ways = {scheme: client for client, scheme in reversed(inside.ways(mode, *_SCHEMES))}
-    lines = [client.command(one, destination(one, site)) for one, client in ways.items()]
-    first %= len(lines)
-    return lines[first:] + lines[:first]
+def _commands(inside: Inside, mode: Mode, site: Site, turn: int = 0) -> list[str]:
+    """Give a command for each protocol that goes to a site, another one in front each time.
+
+    Every other one goes to its address, the others in the next turn: a filter of addresses
+    and a resolver that is shut come into force at times of their own.
+    """
+    ways = list({one: client for client, one in reversed(inside.ways(mode, *_SCHEMES))}.items())
+    first = turn % len(ways)
+    return [
+        client.command(one, destination(one, site, host=site.address if (turn + place) % 2 else ""))
+        for place, (one, client) in enumerate(ways[first:] + ways[:first])
+    ]
 
 
 @contextmanager
@@ -77,7 +83,8 @@ def _stays_shut(inside: Inside, lab: Lab, mode: Mode, when: str) -> Iterator[tup
     yield unlisted, network
     inside.judge(
         connections(lab.seen(unlisted), unlisted),
-        did=f"under {network.mode}(), {when}, it let a request to {unlisted.name} out",
+        did=f"under {network.mode}(), {when}, it let a request out to {unlisted.name}, "
+        f"which is {unlisted.address}",
         remedy="put the policy in force before the sandbox is handed out and runs anything",
     )
 
@@ -110,9 +117,10 @@ def test_the_policy_is_in_force_before_the_first_command(
     for turn in range(3):
         with _stays_shut(inside, lab, mode, "from its first command") as (site, network):
             sandbox = inside.target.build(**inside.known({"network": network}))
-            for _ in range(2):
+            for again in range(2):
+                first = _commands(inside, mode, site, turn + again)[0]
                 with inside.target.enter(sandbox) as box:
-                    box.execute(_commands(inside, mode, site, turn)[0], timeout_seconds=_LIMIT)
+                    box.execute(first, timeout_seconds=_LIMIT)
     inside.proven(mode, *_SCHEMES)
     inside.control(site, "tcp")
 

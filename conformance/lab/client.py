@@ -36,7 +36,10 @@ if TYPE_CHECKING:
 
 _ANSWER_SECONDS = 20.0
 _MARKER_PLACE = (GATEWAY_IPV4, MARKER_PORT)
-_BEHAVIOURS = {"answer", "silent", "close", "reset", "echo", "loop", "slow", "large", "status"}
+_BEHAVIOURS = {
+    *("answer", "silent", "close", "reset", "echo", "reflect", "drip", "loop"),
+    *("slow", "large", "status"),
+}
 
 
 class Lab:
@@ -179,7 +182,9 @@ class Lab:
             redirect: where each request is sent on to, by 302 or the status given.
             dns: how its name resolves, when not simply to its addresses: `Names`, or an
                 answer for each question in turn.
-            behaviour: "answer" (200 and the token), "echo" (the request as JSON), "silent"
+            behaviour: "answer" (200 and the token), "echo" (the request as JSON),
+                "reflect" (the values of its headers, in headers and in the body), "drip"
+                (the same in the body, a few bytes at a time), "silent"
                 (takes the connection and never speaks), "close" (takes a request and hangs
                 up), "reset", "loop" (redirects to itself), "slow:SECONDS", "large:BYTES",
                 "status:CODE".

@@ -6,6 +6,8 @@ choice and no verification. It runs on Python 3.8 and the standard library.
 """
 
 import base64
+import http.client
+import json
 import os
 import socket
 import ssl
@@ -64,6 +66,38 @@ def tls(host: str, port: str, name: str, header: str, path: str) -> bytes:
             answer += piece
 
 
+def asks(host: str, port: str, check: str, text: str) -> bytes:
+    """Send requests one after the other, on one connection while it lasts, and give the answers.
+
+    Each is a target and a list of headers, sent as they are.
+    """
+    context = ssl.create_default_context()
+    if check == "unverified":
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    answers, peer = b"", None  # type: bytes, typing.Optional[ssl.SSLSocket]
+    for target, headers in json.loads(text):
+        lines = ["GET " + target + " HTTP/1.1"]
+        lines += [name + ": " + value for name, value in headers]
+        request = ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+        try:
+            if peer is None:
+                peer = context.wrap_socket(connect(host, port), server_hostname=host)
+            peer.sendall(request)
+            answer = http.client.HTTPResponse(peer)
+            answer.begin()
+            head = "".join(f"{name}: {value}\n" for name, value in answer.getheaders())
+            answers += f"{answer.status}\n{head}\n".encode("latin-1") + answer.read() + b"\n"
+            last = answer.will_close
+        except (OSError, http.client.HTTPException) as error:
+            answers += f"{error!r}\n".encode()
+            last = True
+        if last and peer is not None:
+            peer.close()
+            peer = None
+    return answers
+
+
 if __name__ == "__main__":
-    verbs: "dict[str, typing.Callable[..., bytes]]" = {"raw": raw, "tls": tls}
+    verbs: "dict[str, typing.Callable[..., bytes]]" = {"raw": raw, "tls": tls, "asks": asks}
     sys.stdout.buffer.write(verbs[sys.argv[1]](*sys.argv[2:]))

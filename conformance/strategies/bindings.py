@@ -190,3 +190,32 @@ github_cases = st.builds(
     _places,
 )
 """Bindings for GitHub, with hosts of GitHub's among what is listed."""
+
+_MISTRAL_LISTS: tuple[tuple[Place, tuple[str, ...]], ...] = (
+    ("alone", ("api.mistral.ai",)),
+    ("last", ("example.org", "api.mistral.ai:443")),
+    ("alone", ("mistral.ai", "example.org")),
+    ("first", ("api.mistral.ai:8443",)),
+    ("last", ("api.mistral.ai.evil.test", "console.mistral.ai")),
+)
+MISTRAL_CASES = tuple(
+    Case(MistralApiBinding(), (Origin("api.mistral.ai"),), _entries(*texts), place)
+    for place, texts in _MISTRAL_LISTS
+)
+"""Lists that reach the host of Mistral's API, or what is only like it."""
+
+_MISTRAL_HOSTS = ("api.mistral.ai", "mistral.ai", "console.mistral.ai", "apimistral.ai")
+
+mistral_cases = st.builds(
+    lambda binding, texts, place: Case(
+        binding, (Origin("api.mistral.ai"),), _entries(*texts), place
+    ),
+    st.builds(MistralApiBinding, ttl_seconds=_seconds),
+    st.lists(
+        st.builds(str.__add__, st.sampled_from(_MISTRAL_HOSTS), st.sampled_from(_PORTS)),
+        min_size=1,
+        max_size=4,
+    ),
+    _places,
+)
+"""Bindings for Mistral's API, with hosts of its owner's among what is listed."""

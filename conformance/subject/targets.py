@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.subject.facade import Box
-    from sandboxes.contract import EgressPolicy, Network, RunningSandbox, Sandbox
+    from sandboxes.contract import EgressPolicy, HeaderBinding, Network, RunningSandbox, Sandbox
     from sandboxes.session import Session
 
 T = TypeVar("T")
@@ -110,6 +110,11 @@ class Target:
     def EgressPolicy(self) -> type[EgressPolicy]:
         """The value type that the constructor takes as `egress`, if it takes one."""
         return self.cls.egress_policy_type
+
+    @property
+    def HeaderBinding(self) -> type[HeaderBinding]:
+        """The value type that header bindings are written with."""
+        return self.cls.header_binding_type
 
     def has_option(self, name: str) -> bool:
         """Whether the constructor has this keyword."""

@@ -12,7 +12,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from sandboxes.contract import messages
-from sandboxes.contract.bindings import BINDING_TYPES, AnyBinding, WorkspaceHeaderBindings
+from sandboxes.contract.bindings import (
+    BINDING_TYPES,
+    AnyBinding,
+    HeaderBinding,
+    WorkspaceHeaderBindings,
+)
 from sandboxes.contract.egress_policy import EgressPolicy
 from sandboxes.contract.errors import MissingExtra, RefusedConfiguration
 from sandboxes.contract.hooks import SandboxHook
@@ -66,6 +71,7 @@ class Sandbox(metaclass=_Frozen):
             of its own at that provider's names, with its token at `KOYEB_API_KEY`.
         network_type: The value type that `network` takes.
         egress_policy_type: The value type that `egress` takes, in a constructor that has it.
+        header_binding_type: The value type that its users write header bindings with.
         optional_packages: Packages without which the constructor raises `MissingExtra`, by
             import name, each with the extra that brings it.
         network: The outbound connections that the sandbox can open.
@@ -98,6 +104,7 @@ class Sandbox(metaclass=_Frozen):
     needs_cloud: ClassVar[bool] = False
     network_type: ClassVar[type[Network]] = Network
     egress_policy_type: ClassVar[type[EgressPolicy]] = EgressPolicy
+    header_binding_type: ClassVar[type[HeaderBinding]] = HeaderBinding
     optional_packages: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     network: Network

@@ -5,8 +5,9 @@ It needs the packages of the extra `egress`: a sandbox that uses it declares
 """
 
 from sandboxes.egress.addresses import is_private
+from sandboxes.egress.inside import listening_inside
 from sandboxes.egress.limits import ProxyLimits
 from sandboxes.egress.origins import Dial, Resolve
 from sandboxes.egress.proxy import EgressProxy
 
-__all__ = ["Dial", "EgressProxy", "ProxyLimits", "Resolve", "is_private"]
+__all__ = ["Dial", "EgressProxy", "ProxyLimits", "Resolve", "is_private", "listening_inside"]

@@ -6,6 +6,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from sandboxes.egress.addresses import is_private
@@ -74,13 +75,20 @@ class Origins:
         self._resolve, self._dial = resolve, dial
         self._block_private = block_private_addresses
         self._limits = limits
-        self._context = ssl.create_default_context()
-        if ca_bundle is not None:
-            self._context.load_verify_locations(cafile=ca_bundle)
-        self._context.hostname_checks_common_name = False
-        self._context.minimum_version = ssl.TLSVersion.TLSv1_2
-        self._context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
-        self._context.set_alpn_protocols(["http/1.1"])
+        # A bundle that is unusable is refused now, and not when the first origin is met.
+        self._given = None if ca_bundle is None else ssl.create_default_context(cafile=ca_bundle)
+
+    @cached_property
+    def _context(self) -> ssl.SSLContext:
+        # Late: to read the system's certificates is most of what a session would begin with.
+        context = self._given or ssl.create_default_context()
+        if self._given is not None:
+            context.load_default_certs()
+        context.hostname_checks_common_name = False
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
+        context.set_alpn_protocols(["http/1.1"])
+        return context
 
     async def connect(self, origin: HostEntry) -> Wire:
         """Connect to an origin that the policy lets through.

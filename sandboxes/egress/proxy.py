@@ -21,6 +21,7 @@ from sandboxes.egress.session_ca import SessionCa
 from sandboxes.egress.tls import TlsWire
 from sandboxes.egress.tunnel import RefusedHello, hello_for, pass_on
 from sandboxes.egress.wire import Wire
+from sandboxes.trust import system_certificates
 
 if TYPE_CHECKING:
     import socket
@@ -41,18 +42,18 @@ _BACKLOG = 512
 class EgressProxy:
     """A forward proxy that is a sandbox's only way out, and holds its network policy.
 
-    A sandbox whose inside has no network of its own makes a listening socket there, and
+    A sandbox whose inside has no network of its own has a listening socket made there, and
     hands it over; what the inside sends to it is judged here, outside:
 
-        listener = ...  # bound to 127.0.0.1 inside of the sandbox's network namespace
-        async with EgressProxy(
+        # On 127.0.0.1 in the network namespace of a process inside.
+        async with listening_inside(pid, 3128) as listener, EgressProxy(
             self.network,
             listen=listener,
             bindings=self.header_bindings,
             secrets=request.secrets,
             ca_bundle=request.ca_bundle,
         ) as proxy:
-            ...  # write the system's certificates and proxy.ca_pem to a file inside
+            ...  # write proxy.trusted_pem to a file inside
             variables = proxy.environ("127.0.0.1:3128", "/etc/sandbox-ca.pem")
 
     What is let through, by `network`:
@@ -138,6 +139,11 @@ class EgressProxy:
         """
         return (self._ca.pem if self._rules else b"") + self._bundle
 
+    @property
+    def trusted_pem(self) -> bytes:
+        """What programs inside are to trust: this machine's own certificates, and `ca_pem`."""
+        return system_certificates() + b"\n" + self.ca_pem
+
     def environ(self, address: str, ca_file: str) -> dict[str, str]:
         """Give the variables that make programs inside use the proxy.
 
@@ -146,7 +152,8 @@ class EgressProxy:
 
         Args:
             address: `host:port` of the proxy, as the inside reaches it.
-            ca_file: Path, inside, of the system's certificates and `ca_pem` together.
+            ca_file: Path, inside, of a file that holds `trusted_pem`, or the image's own
+                certificates and `ca_pem` together.
         """
         return environment(address, ca_file)
 

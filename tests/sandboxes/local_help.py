@@ -1,23 +1,21 @@
-"""A local sandbox in a test: quick to end, and seen to leave this process as it was."""
+"""A local sandbox in a test: quick to end."""
 
 from __future__ import annotations
 
-import asyncio
-import time
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from conformance.lab.census import Census
-from sandboxes import OpenRequest, RunningSandbox
 from sandboxes.local_sandbox import DangerousLocalHostWarning, DangerousLocalSandbox
 from sandboxes.timeouts import Commands
+from tests.sandboxes.used import REQUEST, used
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-REQUEST = OpenRequest(session_id="s")
-PATIENCE = 20.0
+    from sandboxes import RunningSandbox
+
+__all__ = ["REQUEST", "alive", "built", "inside", "nothing"]
 
 
 class _Quick(DangerousLocalSandbox):
@@ -35,20 +33,8 @@ def built(**options: Any) -> DangerousLocalSandbox:
 
 
 def inside(use: Callable[[RunningSandbox], Awaitable[None]], **options: Any) -> None:
-    """Open a sandbox, use it, close it, and see that this process is as it was before."""
-    before = Census.take(folders=())
-
-    async def run() -> None:
-        async with asyncio.timeout(30), built(**options).open(REQUEST) as box:
-            await use(box)
-
-    try:
-        asyncio.run(run())
-    finally:
-        deadline = time.monotonic() + PATIENCE
-        while left := Census.take(folders=()).left_since(before):
-            assert time.monotonic() < deadline, left
-            time.sleep(0.02)
+    """Open a local sandbox, and use it; see `used`."""
+    used(lambda: built(**options), use)
 
 
 async def nothing(box: RunningSandbox) -> None:

@@ -13,18 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.lab.census import Census
 from sandboxes import OpenRequest, SandboxStartError
 from sandboxes.bubblewrap_sandbox import BubblewrapSandbox
 from sandboxes.contract import HeaderBinding, MissingExtra, Network, RefusedConfiguration
 from sandboxes.timeouts import Commands
+from tests.sandboxes.used import REQUEST, used
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from sandboxes import RunningSandbox
 
-REQUEST = OpenRequest(session_id="s")
 PATIENCE = 20.0
 LIST = Network.allow(hosts=("api.test",))
 BINDING = HeaderBinding(host="api.test", header="X-Key", secret_name="key")
@@ -49,20 +48,8 @@ needs_bwrap = pytest.mark.skipif(not works(), reason="bwrap 0.8 and user namespa
 
 
 def inside(use: Callable[[RunningSandbox], Awaitable[None]], **options: Any) -> None:
-    """Open a sandbox, use it, close it, and see that this process is as it was before."""
-    before = Census.take(folders=())
-
-    async def run() -> None:
-        async with asyncio.timeout(60), Quick(**options).open(REQUEST) as box:
-            await use(box)
-
-    try:
-        asyncio.run(run())
-    finally:
-        deadline = time.monotonic() + PATIENCE
-        while left := Census.take(folders=()).left_since(before):
-            assert time.monotonic() < deadline, left
-            time.sleep(0.02)
+    """Open a Bubblewrap sandbox, and use it; see `used`."""
+    used(lambda: Quick(**options), use)
 
 
 def says(command: str, **options: Any) -> str:

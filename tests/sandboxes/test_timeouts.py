@@ -104,7 +104,13 @@ def test_how_a_command_ended_and_what_it_wrote_is_told_exactly(
         ("cat; read x; echo $?", 0, b"1\n", b""),
         # SIGPIPE is ignored in Python, and must not be in commands.
         ("yes | head -1; echo ${PIPESTATUS[0]}", 0, b"y\n141\n", b""),
-        ("grep SigIgn /proc/self/status", 0, b"SigIgn:\t0000000000000000\n", b""),
+        # But for 32 and 33, which the C library keeps for its threads, and sets as they begin.
+        (
+            "s=$(sed -n 's/SigIgn:.//p' /proc/self/status); printf %x $((0x$s & ~0x180000000))",
+            *(0, b"0", b""),
+        ),
+        # The last is the listing's own.
+        ("cd /proc/self/fd; echo *", 0, b"0 1 2 3\n", b""),
         ("exec >&- 2>&-; sleep 0.2; exit 7", 7, b"", b""),
         # Which the shell does not wait for.
         ("echo late > >(sleep 0.1; cat)", 0, b"late\n", b""),

@@ -20,6 +20,8 @@ _CHUNK = 65536
 _BODY_LIMIT = 64 << 20
 _LARGE_LIMIT = 64 << 20
 _BODILESS = (204, 304)
+_PIECE = 11
+_PIECE_PAUSE = 0.005
 _HEADERS = tuple[tuple[str, str], ...]
 
 
@@ -130,9 +132,22 @@ class HttpConnection:
         return bytes(head)
 
     async def respond(
-        self, status: int, body: bytes, headers: _HEADERS = (), pause: float = 0.0
+        self,
+        status: int,
+        body: bytes,
+        headers: _HEADERS = (),
+        pause: float = 0.0,
+        piece: int = 0,
     ) -> None:
-        """Answer; the length is always told, since some clients insist on it."""
+        """Answer; the length is always told, since some clients insist on it.
+
+        Args:
+            status: of the answer.
+            body: its body.
+            headers: beside those of every answer.
+            pause: seconds between head and body.
+            piece: so many bytes of the body are sent at a time, if not 0.
+        """
         fields = [("content-length", str(len(body))), ("content-type", "text/plain"), *headers]
         response = h11.Response(status_code=status, headers=fields, reason=b"Lab")
         head = self._http.send(response) or b""
@@ -141,6 +156,12 @@ class HttpConnection:
             await asyncio.sleep(pause)
             head = b""
         if body and not self._is_head and status not in _BODILESS:
+            while piece and len(body) > piece:
+                head += self._http.send(h11.Data(data=body[:piece])) or b""
+                self.stream.writer.write(head)
+                await self.stream.writer.drain()
+                await asyncio.sleep(_PIECE_PAUSE)
+                head, body = b"", body[piece:]
             head += self._http.send(h11.Data(data=body)) or b""
         head += self._http.send(h11.EndOfMessage()) or b""
         self.stream.writer.write(head)  # in one piece where it can be, for clients that read once
@@ -213,6 +234,12 @@ async def _behave(
             "body": body.decode("latin-1"),
         }
         await connection.respond(200, json.dumps(told).encode() + b"\n")
+    elif kind in ("reflect", "drip"):
+        values = [value for name, value in headers_of(request) if name != "host"]
+        shown = tuple(("x-reflected", value) for value in values if kind == "reflect")
+        lines = "\n".join(values).encode("latin-1")
+        piece = _PIECE if kind == "drip" else 0
+        await connection.respond(200, token + lines + b"\n", shown, piece=piece)
     else:
         await connection.respond(200, token)
     return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from typing import TYPE_CHECKING
 
 import dns.exception
@@ -76,9 +77,20 @@ class Resolver:
         if site.schedule["silent"]:
             return None
         if kind in ("A", "AAAA"):
-            family = [text for text in site.answer(kind) if (":" in text) == (kind == "AAAA")]
+            family = [text for text in site.answer(kind) if _kind(text) == kind]
             if family:
                 answers = dns.rrset.from_text_list(question.name, 0, "IN", kind, family)
                 response.answer.append(answers)
         # In the order that was asked for: which address comes first can be what a check is about.
         return response.to_wire(want_shuffle=False), float(site.schedule["delay"])
+
+
+def _kind(text: str) -> str:
+    """What record holds this; none does where a check made it up, such as 127.1."""
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return ""
+    if address.version == 4:
+        return "A"
+    return "" if address.scope_id else "AAAA"
