@@ -7,6 +7,7 @@ from unittest import mock
 import dns.message
 import pytest
 
+from conformance.lab.servers.cloud import CloudGate
 from conformance.lab.servers.names import Resolver
 from conformance.lab.servers.records import Journal
 from conformance.lab.servers.registry import Registry
@@ -35,7 +36,8 @@ def test_what_no_record_can_hold_is_left_out(kind: str, given: list[str]) -> Non
         created=0,
     )
     query = dns.message.make_query("odd.site.test", kind)
-    resolver = Resolver(registry, mock.create_autospec(Journal, instance=True))
+    journal = mock.create_autospec(Journal, instance=True)
+    resolver = Resolver(registry, journal, CloudGate())
 
     answered = resolver.answer(query.to_wire(), ("192.0.2.53", 53), ("192.0.2.9", 999), "udp")
 
