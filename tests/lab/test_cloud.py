@@ -41,7 +41,16 @@ def cloud(shared: RunningCloud) -> RunningCloud:
 
 
 def test_in_a_sealed_lab_its_instances_reach_what_their_policy_says(account: Account) -> None:
-    run = account.run(account.python, *_PYTEST, "tests/lab/inside_cloud")
+    run = account.run(account.python, *_PYTEST, "tests/lab/inside_cloud/test_instances.py")
+
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert not re.search(r"\d+ skipped", run.stdout), run.stdout
+
+
+def test_in_a_sealed_lab_our_client_does_as_the_providers_own_and_outlasts_faults(
+    caller: Account,
+) -> None:
+    run = caller.run(caller.python, *_PYTEST, "tests/lab/inside_cloud/test_clients.py")
 
     assert run.returncode == 0, run.stdout + run.stderr
     assert not re.search(r"\d+ skipped", run.stdout), run.stdout
