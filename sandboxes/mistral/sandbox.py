@@ -108,6 +108,7 @@ class MistralSandbox(Sandbox):
     """
 
     supported_access: ClassVar[AccessLevel] = "full"
+    needs_cloud: ClassVar[bool] = True
     supported_network: ClassVar[frozenset[NetworkMode]] = frozenset({"none", "all"})
     supported_header_bindings: ClassVar[frozenset[type[AnyBinding]]] = frozenset(
         {GitHubBinding, MistralApiBinding, WorkspaceHeaderBindings}
@@ -115,7 +116,6 @@ class MistralSandbox(Sandbox):
     has_processes = True
     isolated = True
     optional_packages: ClassVar[Mapping[str, str]] = MappingProxyType({"httpx": "mistral"})
-    needs_cloud: ClassVar[bool] = True
     workspaces: ClassVar[tuple[str, ...]] = ("/workspace", "~/workspace")
 
     image: str

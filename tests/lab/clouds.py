@@ -116,6 +116,13 @@ def service_body(app: str, name: str, **changes: Any) -> dict[str, Any]:
     return {"app_id": app, "name": name, "life_cycle": life_cycle, "definition": definition}
 
 
+def forget_connections(koyeb: Any) -> None:
+    """Close what the provider's own client keeps open for the life of a process."""
+    kept = koyeb.sandbox.clients._api_clients_cache
+    while kept:
+        kept.popitem()[1].apps.api_client.rest_client.pool_manager.clear()
+
+
 def _spelled(headers: Mapping[str, str]) -> dict[str, str]:
     return {name.replace("_", "-"): text for name, text in headers.items()}
 

@@ -41,7 +41,16 @@ def cloud(shared: RunningCloud) -> RunningCloud:
 
 
 def test_in_a_sealed_lab_its_instances_reach_what_their_policy_says(account: Account) -> None:
-    run = account.run(account.python, *_PYTEST, "tests/lab/inside_cloud")
+    run = account.run(account.python, *_PYTEST, "tests/lab/inside_cloud/test_instances.py")
+
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert not re.search(r"\d+ skipped", run.stdout), run.stdout
+
+
+def test_in_a_sealed_lab_our_client_does_as_the_providers_own_and_outlasts_faults(
+    caller: Account,
+) -> None:
+    run = caller.run(caller.python, *_PYTEST, "tests/lab/inside_cloud/test_clients.py")
 
     assert run.returncode == 0, run.stdout + run.stderr
     assert not re.search(r"\d+ skipped", run.stdout), run.stdout
@@ -140,6 +149,19 @@ def test_another_definition_is_another_instance_without_the_files(cloud: Running
     key = {"x_routing_key": second["metadata"]["sandbox"]["routing_key"]}
     assert cloud.run({**key, **auth}, "ls /tmp")["stdout"] == ""
     cloud.await_kinds("app", "service", "instance")
+
+
+def test_an_idle_sandbox_sleeps_and_wakes_without_what_it_held(cloud: RunningCloud) -> None:
+    delay = {"targets": [{"sleep_idle_delay": {"deep_sleep_value": 1}}]}
+    _, service = cloud.create(scalings=[{"min": 0, "max": 1, **delay}])
+    found = cloud.await_status(service, "HEALTHY")
+    key = found["metadata"]["sandbox"]["routing_key"]
+    headers = {"x_routing_key": key, "authorization": f"Bearer {SECRET}"}
+    assert cloud.run(headers, "touch /tmp/held; sleep 1.5; ls /tmp")["stdout"] == "held\n"
+    cloud.await_status(service, "SLEEPING")
+    cloud.await_kinds("app", "service")
+    assert cloud.run(headers, "ls /tmp")["stdout"] == ""
+    assert cloud.deployment(service)["status"] == "HEALTHY"
 
 
 # -- the executor

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.lab.clouds import RunningCloud, running
+from tests.lab.clouds import RunningCloud, forget_connections, running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,9 +24,7 @@ def cloud(caller: Account, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     assert "KOYEB_API_HOST" not in os.environ, "the client prefers it to what it is given"
     with running(tmp_path_factory.mktemp("cloud")) as cloud:
         yield cloud
-        # It keeps its connections for the life of the process.
-        kept = koyeb.sandbox.clients._api_clients_cache.pop((cloud.token, cloud.url))
-        kept.apps.api_client.rest_client.pool_manager.clear()
+        forget_connections(koyeb)
 
 
 @pytest.fixture(autouse=True)

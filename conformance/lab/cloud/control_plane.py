@@ -146,10 +146,10 @@ class ControlPlane:
 
     def _shown(self, deployment: Deployment) -> Json:
         app = self._estate.apps.get(deployment.app_id)
-        ready = app is not None and deployment.status in ("HEALTHY", "DEGRADED")
+        known = app is not None and deployment.status in ("HEALTHY", "DEGRADED", "SLEEPING")
         place = (
             {"public_url": self._public_url(app), "routing_key": deployment.routing_key}
-            if ready and app is not None
+            if known and app is not None
             else {}
         )
         return {

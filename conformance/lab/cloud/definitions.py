@@ -74,6 +74,14 @@ def ranges_of(definition: Json) -> tuple[str, ...]:
     return (*(str(entry["cidr"]) for entry in egress.get("allow_list") or []), *mesh)
 
 
+def idle_seconds(definition: Json) -> float | None:
+    """Give after how long without a call an instance loses what it holds; None for never."""
+    scaling = (definition.get("scalings") or [{}])[0]
+    delays = [target.get("sleep_idle_delay") or {} for target in scaling.get("targets") or []]
+    found = [float(delay["deep_sleep_value"]) for delay in delays if delay.get("deep_sleep_value")]
+    return found[0] if found and not scaling.get("min") else None
+
+
 def environ_of(definition: Json) -> dict[str, str]:
     """Give the variables that a definition sets by value."""
     rows = definition.get("env") or []

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections import deque
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import h11
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.lab.cloud.control_plane import ControlPlane
-    from conformance.lab.cloud.estate import Deployment, Estate
+    from conformance.lab.cloud.estate import Estate
     from conformance.lab.cloud.faults import Fault, Faults
+    from conformance.lab.cloud.instance import Instance
     from conformance.lab.cloud.wire import Caller, Request
 
 _CALLS = "/koyeb-sandbox"
@@ -28,6 +30,14 @@ _CHUNK = 65536
 _HOP = ("connection", "keep-alive", "host", "transfer-encoding", "content-length", "upgrade",
         "x-routing-key")  # fmt: skip
 _CODES = {401: "unauthorized", 403: "permission_denied", 429: "too_many_requests"}
+
+
+@dataclass(frozen=True)
+class _How:
+    """What goes wrong with a call that is passed on: nobody hears its answer, or it kills."""
+
+    deaf: bool
+    dying: Fault | None
 
 
 class Edge:
@@ -67,7 +77,11 @@ class Edge:
         if request.path.startswith(_API):
             answer = await self._plane.answer(request)
         else:
-            found = await self._pass_on(request, caller, record, deaf=deaf, dying=dying)
+            key = request.headers.get("x-routing-key", "")
+            host = request.headers.get("host", "").partition(":")[0].lower()
+            async with self._estate.called(key, host) as instance:
+                how = _How(deaf=deaf, dying=dying)
+                found = await self._pass_on(request, caller, record, instance, how)
             if found is None:
                 return None
             answer = found
@@ -81,21 +95,17 @@ class Edge:
         request: Request,
         caller: Caller,
         record: dict[str, Any],
-        *,
-        deaf: bool,
-        dying: Fault | None,
+        instance: Instance | None,
+        how: _How,
     ) -> Answer | None:
-        host = request.headers.get("host", "").partition(":")[0].lower()
-        deployment = self._estate.routed(request.headers.get("x-routing-key", ""), host)
-        if deployment is None or deployment.instance is None:
+        if instance is None:
             return Answer.text(404, "no route\n")
-        instance = deployment.instance
         inside = request.path == _CALLS or request.path.startswith(f"{_CALLS}/")
         target = request.target.removeprefix(_CALLS) if inside else request.target
         answer = _Relayed(instance.calls if inside else instance.public, request, target or "/")
-        relaying = asyncio.ensure_future(self._relay(answer, caller, record, deaf=deaf))
+        relaying = asyncio.ensure_future(self._relay(answer, caller, record, deaf=how.deaf))
         leaving = asyncio.ensure_future(caller.left())
-        death = asyncio.ensure_future(_kill(deployment, dying)) if dying else None
+        death = asyncio.ensure_future(_kill(instance, how.dying)) if how.dying else None
         try:
             await asyncio.wait((relaying, leaving), return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -194,10 +204,9 @@ class _Relayed:
 _END = h11.EndOfMessage()
 
 
-async def _kill(deployment: Deployment, fault: Fault) -> None:
+async def _kill(instance: Instance, fault: Fault) -> None:
     await asyncio.sleep(fault.seconds)
-    if deployment.instance is not None:
-        deployment.instance.kill()
+    instance.kill()
 
 
 def _recorded(request: Request) -> dict[str, Any]:

@@ -7,17 +7,17 @@ import itertools
 import secrets
 import time
 import uuid
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from conformance.lab.cloud.definitions import EVERYTHING, environ_of, ranges_of
+from conformance.lab.cloud.definitions import EVERYTHING, environ_of, idle_seconds, ranges_of
 from conformance.lab.cloud.instance import Instance, Order
 from conformance.lab.errors import LabError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import AsyncIterator, Callable, Coroutine
     from pathlib import Path
 
     from conformance.lab.cloud.faults import Faults
@@ -29,6 +29,7 @@ _STEP_SECONDS = 0.01
 _HEALTH_SECONDS = 20.0
 _PAUSE_SECONDS = 0.01
 _READY = "HEALTHY"
+_ASLEEP = "SLEEPING"
 
 
 def now() -> str:
@@ -67,6 +68,9 @@ class Deployment:
     instance: Instance | None = None
     task: asyncio.Task[None] | None = None
     removal: asyncio.Task[None] | None = None
+    waking: asyncio.Task[None] | None = None
+    idle: asyncio.TimerHandle | None = None
+    calls: int = 0
 
 
 @dataclass
@@ -170,7 +174,7 @@ class Estate:
             self._end(deployment, "ERROR", failure.reason)
             return
         previous, service.active = service.active, deployment
-        deployment.status = _READY
+        self._be_ready(deployment)
         if previous is not None:
             await self._stop(previous)
 
@@ -197,6 +201,58 @@ class Estate:
         self._begin(self._watch(deployment, deployment.instance))
         if late:
             self._begin(self._enforce(deployment.instance, late[0].seconds, ranges))
+
+    def _be_ready(self, deployment: Deployment) -> None:
+        deployment.status = _READY
+        seconds = idle_seconds(deployment.definition)
+        if seconds is not None and not deployment.calls:
+            deployment.idle = asyncio.get_running_loop().call_later(
+                seconds, lambda: self._begin(self._fall_asleep(deployment))
+            )
+
+    async def _fall_asleep(self, deployment: Deployment) -> None:
+        deployment.status = _ASLEEP
+        await self._stop(deployment)
+        deployment.removal = None
+
+    async def _wake(self, deployment: Deployment) -> None:
+        if deployment.removal is not None:
+            await asyncio.shield(deployment.removal)
+        deployment.removal = None
+        try:
+            await self._start(deployment)
+        except LabError as failure:
+            self._end(deployment, "ERROR", failure.reason)
+        else:
+            self._be_ready(deployment)
+        finally:
+            deployment.waking = None
+
+    @asynccontextmanager
+    async def called(self, key: str, host: str) -> AsyncIterator[Instance | None]:
+        """Give the instance that a call is for, awake for as long as the call lasts.
+
+        Args:
+            key: the routing key of the call.
+            host: the name that it was made to.
+        """
+        deployment = self._routed(key, host)
+        if deployment is None:
+            yield None
+            return
+        deployment.calls += 1
+        if deployment.idle is not None:
+            deployment.idle.cancel()
+        try:
+            if deployment.status == _ASLEEP:
+                if deployment.waking is None:
+                    deployment.waking = self._begin(self._wake(deployment))
+                await asyncio.shield(deployment.waking)
+            yield deployment.instance
+        finally:
+            deployment.calls -= 1
+            if deployment.status == _READY:
+                self._be_ready(deployment)
 
     @staticmethod
     async def _answers(instance: Instance) -> None:
@@ -235,11 +291,13 @@ class Estate:
     # -- deleted
 
     async def _stop(self, deployment: Deployment) -> None:
-        task = deployment.task
-        if task is not None and not task.done() and task is not asyncio.current_task():
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+        if deployment.idle is not None:
+            deployment.idle.cancel()
+        for task in (deployment.task, deployment.waking):
+            if task is not None and not task.done() and task is not asyncio.current_task():
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
         if deployment.instance is not None:
             if deployment.removal is None:
                 deployment.removal = self._begin(self._remove(deployment, deployment.instance))
@@ -247,7 +305,7 @@ class Estate:
                 deployment.removal.add_done_callback(self._removals.discard)
             # Whoever waits for it may be cancelled, and the instance is to go all the same.
             await asyncio.shield(deployment.removal)
-        if deployment.status not in ("ERROR", "STOPPED"):
+        if deployment.status not in ("ERROR", "STOPPED", _ASLEEP):
             deployment.status = "STOPPED"
 
     @staticmethod
@@ -285,11 +343,11 @@ class Estate:
 
     # -- found
 
-    def routed(self, key: str, host: str) -> Deployment | None:
+    def _routed(self, key: str, host: str) -> Deployment | None:
         """Give the deployment that a call is for, by its routing key or else its host."""
         for service in self.services.values():
             active = service.active
-            if active is None or active.instance is None or active.removal is not None:
+            if active is None or active.status not in (_READY, _ASLEEP):
                 continue
             app = self.apps.get(service.app_id)
             if key == active.routing_key or (not key and app is not None and host == app.domain):
