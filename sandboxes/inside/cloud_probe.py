@@ -39,10 +39,15 @@ def opened(targets: list[tuple[str, int]], seconds: float) -> list[str]:
 
 
 def main() -> None:
-    """Do what the arguments ask."""
+    """Do what the arguments ask: look several times, until anything was open."""
     asked = cloud_call.request()
     targets = [(str(address), int(port)) for address, port in asked["targets"]]
-    cloud_call.answer({"open": opened(targets, asked["seconds"])})
+    found = opened(targets, asked["seconds"])
+    for _ in range(asked["looks"] - 1):
+        if not found:
+            time.sleep(asked["pause"])
+            found = opened(targets, asked["seconds"])
+    cloud_call.answer({"open": found})
 
 
 if __name__ == "__main__":

@@ -66,15 +66,20 @@ async def prove_closed(
     knocked = targets(policy)
     if not knocked:
         raise SandboxStartError(errors.cannot_prove(sandbox))
-    began, shut = time.monotonic(), 0
-    while shut < _SHUT_IN_A_ROW:
-        request = {"targets": knocked, "seconds": _CONNECT_SECONDS}
+    request = {
+        "targets": knocked,
+        "seconds": _CONNECT_SECONDS,
+        "looks": _SHUT_IN_A_ROW,
+        "pause": _PAUSE_SECONDS,
+    }
+    began = time.monotonic()
+    while True:
         answer = await programs.ask("probe", request, seconds=_CALL_SECONDS)
         opened = [str(address) for address in answer["open"]]
-        shut = 0 if opened else shut + 1
-        if opened and time.monotonic() >= deadline:
+        if not opened:
+            return
+        if time.monotonic() >= deadline:
             raise SandboxStartError(
                 errors.never_closed(sandbox, ", ".join(opened), time.monotonic() - began)
             )
-        if shut < _SHUT_IN_A_ROW:
-            await asyncio.sleep(_PAUSE_SECONDS)
+        await asyncio.sleep(_PAUSE_SECONDS)

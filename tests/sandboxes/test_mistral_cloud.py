@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import respx
 
 import sandboxes as agents
 from sandboxes import EgressPolicy, Network, SandboxError, SandboxStartError
+from sandboxes.inside import cloud_probe
 from sandboxes.mistral import provisioning, transport
 from tests.sandboxes.mistral_help import REQUEST, TOKEN, Answer, Cloud, sandbox_in
 
@@ -246,10 +248,10 @@ def test_cancelled_while_it_is_made_it_leaves_nothing(cloud: Cloud) -> None:
 
 
 def test_nothing_runs_before_the_policy_is_proven_to_be_in_force(cloud: Cloud) -> None:
-    cloud.opened = [["1.1.1.1"], ["1.1.1.1"], [], ["8.8.8.8"], [], []]
+    cloud.opened = [["1.1.1.1"], ["8.8.8.8"], []]
     opened(cloud, network=Network.none(), setup_script=f"touch {cloud.folder}/ran")
     assert cloud.opened == []
-    assert len(cloud.lines) == 6 + 3  # then the start, the script and the command
+    assert len(cloud.lines) == 3 + 3  # then the start, the script and the command
     assert (cloud.folder / "ran").exists()
 
 
@@ -281,6 +283,14 @@ def test_a_binding_is_never_left_out(cloud: Cloud) -> None:
     assert cloud.calls == []
 
 
+def test_the_probe_tells_what_is_open_from_what_is_shut() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as ear, socket.socket() as shut:
+        shut.bind(("127.0.0.1", 0))
+        heard, deaf = ("127.0.0.1", ear.getsockname()[1]), ("127.0.0.1", shut.getsockname()[1])
+        assert cloud_probe.opened([heard, deaf], 1.0) == ["127.0.0.1"]
+        assert cloud_probe.opened([deaf], 1.0) == []
+
+
 def made_before(cloud: Cloud, **policy: Any) -> None:
     env = [{"key": "SANDBOX_SECRET", "value": "secret-canary"}]
     definition = {"env": env, "mesh": "DEPLOYMENT_MESH_DISABLED", **policy}
@@ -296,7 +306,7 @@ def deny(*ranges: str) -> dict[str, Any]:
 
 def test_one_that_was_made_before_is_used_and_stays(cloud: Cloud) -> None:
     made_before(cloud, network_policy=deny("10.1.0.0/16", "203.0.113.10/32"))
-    cloud.opened = [[], []]
+    cloud.opened = [[]]
     beat = f"(while :; do date +%N >{cloud.folder}/beat; sleep .05; done) &"
     opened(cloud, egress=CUSTOM, pre_provisioned_sandbox_id="s", setup_script=beat)
     assert set(cloud.apps) == {"a"}
