@@ -115,7 +115,6 @@ class MistralSandbox(Sandbox):
     has_processes = True
     isolated = True
     optional_packages: ClassVar[Mapping[str, str]] = MappingProxyType({"httpx": "mistral"})
-    needs_cloud: ClassVar[bool] = True
     workspaces: ClassVar[tuple[str, ...]] = ("/workspace", "~/workspace")
 
     image: str
