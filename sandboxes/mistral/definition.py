@@ -70,13 +70,10 @@ def app_body(plan: Plan) -> Json:
 
 def service_body(plan: Plan, app_id: str, secret: str) -> Json:
     """The body that makes the service, and so the sandbox."""
-    docker: Json = {"image": plan.image}
-    if plan.privileged:
-        docker["privileged"] = True
     definition: Json = {
         "name": plan.name,
         "type": "SANDBOX",
-        "docker": docker,
+        "docker": {"image": plan.image, "privileged": plan.privileged},
         "env": [{"key": SECRET_VARIABLE, "value": secret}],
         "ports": [
             {"port": _EXECUTOR_PORT, "protocol": "http"},
@@ -100,7 +97,10 @@ def service_body(plan: Plan, app_id: str, secret: str) -> Json:
     return {
         "app_id": app_id,
         "name": plan.name,
-        "life_cycle": {"delete_after_create": math.ceil(plan.ttl_seconds)},
+        "life_cycle": {
+            "delete_after_create": math.ceil(plan.ttl_seconds),
+            "delete_after_sleep": 0,  # never for that
+        },
         "definition": definition,
     }
 

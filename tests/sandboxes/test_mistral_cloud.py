@@ -92,7 +92,7 @@ def test_what_is_asked_for_is_what_the_provider_s_own_client_asks_for(cloud: Clo
     assert service == {
         "app_id": "apps-1",
         "name": name,
-        "life_cycle": {"delete_after_create": 3600},
+        "life_cycle": {"delete_after_create": 3600, "delete_after_sleep": 0},
         "definition": {
             "name": name,
             "type": "SANDBOX",
