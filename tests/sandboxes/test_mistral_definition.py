@@ -14,7 +14,7 @@ spec = pytest.importorskip(
     "koyeb.sandbox.spec", reason="koyeb-sdk is needed: pip install koyeb-sdk"
 )
 
-ONE = {
+ONE: dict[str, Any] = {
     "name": "one",
     "image": "acme/one",
     "instance_type": "medium",
