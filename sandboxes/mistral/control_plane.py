@@ -53,19 +53,20 @@ class ControlPlane:
         self._base = transport.check_address(host) + "/v1"
         self._headers = {"Authorization": f"Bearer {api_token}"}
 
-    async def create(self, kind: str, body: Json) -> str:
+    async def create(self, kind: str, body: Json, deadline: float) -> str:
         """Make an app or a service, once, and give its id.
 
         Args:
             kind: `"app"` or `"service"`.
             body: What it is to be.
+            deadline: When nobody wants it any more, on `time.monotonic`.
 
         Raises:
             CloudError: It was refused, or nobody knows whether it was made.
         """
         action = f"create the {kind}"
         call = Call("POST", f"{self._base}/{kind}s", action, self._headers, body)
-        response = await self._transport.once(call, seconds=CALL_SECONDS)
+        response = await self._transport.once(call, seconds=CALL_SECONDS, deadline=deadline)
         made = self._body(response, action).get(kind)
         identifier = made.get("id") if isinstance(made, dict) else None
         if not isinstance(identifier, str) or not identifier:

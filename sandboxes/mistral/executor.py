@@ -44,7 +44,7 @@ class Executor:
         action = "say whether the sandbox is ready"
         call = Call("GET", f"{self._base}/health", action, self._headers)
         try:
-            response = await self._transport.once(call, seconds=seconds)
+            response = await self._transport.once(call, seconds=seconds, attempts=1)
             body = response.json() if response.is_success else {}
         except (CloudError, ValueError):
             return False

@@ -107,7 +107,7 @@ class Provisioned:
         """
         while True:
             # To its end: a request that is cut off may still make something.
-            creating = asyncio.ensure_future(self._control.create(kind, body))
+            creating = asyncio.ensure_future(self._control.create(kind, body, self.deadline))
             try:
                 return await to_the_end(creating)
             except CloudError as error:

@@ -111,23 +111,34 @@ class Transport:
             raise CloudError(errors.plain_address(self.sandbox, repr(url[:_SHOWN])))
         return url.rstrip("/")
 
-    async def once(self, call: Call, *, seconds: float) -> httpx.Response:
+    async def once(
+        self,
+        call: Call,
+        *,
+        seconds: float,
+        deadline: float | None = None,
+        attempts: int = ATTEMPTS,
+    ) -> httpx.Response:
         """Make a call that may not be repeated.
 
         Args:
             call: What to send.
             seconds: How long an answer may take.
+            deadline: When nobody wants its answer any more, on `time.monotonic`.
+            attempts: How often to try to get a connection.
 
         Raises:
             CloudError: No answer came.
         """
-        for attempt in range(ATTEMPTS):
+        for attempt in range(attempts):
+            wait = _pause(attempt)
             try:
-                return await self._sent(call, seconds)
+                return await self._sent(call, _bound(seconds, deadline))
             except CloudError as error:
-                if error.may_have_happened or attempt + 1 == ATTEMPTS:
+                last = attempt + 1 == attempts or _over(deadline, wait)
+                if error.may_have_happened or last:
                     raise
-            await asyncio.sleep(_pause(attempt))
+            await asyncio.sleep(wait)
         raise AssertionError("unreachable")
 
     async def repeated(
@@ -146,9 +157,8 @@ class Transport:
         for attempt in range(ATTEMPTS):
             last = attempt + 1 == ATTEMPTS
             wait = _pause(attempt)
-            bound = seconds if deadline is None else min(seconds, deadline - time.monotonic())
             try:
-                response = await self._sent(call, max(bound, _LEAST_SECONDS))
+                response = await self._sent(call, _bound(seconds, deadline))
             except CloudError:
                 if last or _over(deadline, wait):
                     raise
@@ -172,7 +182,7 @@ class Transport:
                     params=call.query,
                     timeout=limits,
                 ),
-                seconds + CONNECT_SECONDS,
+                seconds + min(seconds, CONNECT_SECONDS),
             )
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol) as error:
             fact, arrived = self._cleaned(error), False
@@ -218,6 +228,12 @@ def _trusted() -> ssl.SSLContext:
     if not (os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR")):
         context.load_verify_locations(certifi.where())
     return context
+
+
+def _bound(seconds: float, deadline: float | None) -> float:
+    if deadline is None:
+        return seconds
+    return max(_LEAST_SECONDS, min(seconds, deadline - time.monotonic()))
 
 
 def _pause(attempt: int) -> float:

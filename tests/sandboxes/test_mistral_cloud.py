@@ -222,12 +222,16 @@ def test_what_does_not_get_ready_is_given_up_in_time_and_deleted(cloud: Cloud) -
     message = failed(cloud, wait_ready_timeout_seconds=1)
     assert "wait_ready_timeout_seconds=1 (its deployment was PROVISIONING)" in message
     assert time.monotonic() - began < 20
+    cloud.services.clear()
+    cloud.faults["GET /services/services-1"] = [httpx.ConnectError("refused")] * 99
+    assert "ConnectError: refused" in failed(cloud, wait_ready_timeout_seconds=1)
+    cloud.faults.clear()
     cloud.statuses = ["STARTING", "UNHEALTHY"]
     cloud.services.clear()
     assert "ended before it was ready (UNHEALTHY)" in failed(cloud)
     cloud.statuses = ["HEALTHY"]
     cloud.services.clear()
-    cloud.faults["GET /health"] = [httpx.Response(502)] * 3
+    cloud.faults["GET /health"] = [httpx.Response(502), LOST, httpx.ConnectError("refused")]
     message = failed(cloud, readiness_max_retries=2, readiness_interval_seconds=0)
     assert "readiness_max_retries=2 (its executor did not answer any of 3 probes)" in message
     assert cloud.apps == {}
