@@ -42,7 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--conformance-profile",
         choices=("quick", "standard", "thorough"),
         default="standard",
-        help="how many examples each property tries: 8, 25 or 200 (default: standard)",
+        help="examples a property beside those that are listed: 3, 25 or 200 (default: standard)",
     )
     add(
         "--lab",

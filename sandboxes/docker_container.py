@@ -16,7 +16,7 @@ from docker.types import Mount
 from sandboxes.contract import SandboxError, SandboxStartError
 from sandboxes.docker_engine import CONFLICT, GONE, Attached, Engine, EngineError
 from sandboxes.docker_owner import SESSION_LABEL, Owner
-from sandboxes.docker_programs import ask
+from sandboxes.docker_programs import ask, converse, words
 
 if TYPE_CHECKING:
     import threading
@@ -99,7 +99,6 @@ class Container:
             self._create(bool(certificates))
             if certificates:
                 self._put(CA_FILE, certificates)
-            self._engine.call("start the container", lambda: self._engine.api.start(self.name))
             self._prepare()
         except SandboxError as error:
             fact = (
@@ -135,6 +134,7 @@ class Container:
 
     def _create(self, trusting: bool) -> None:
         api, labels = self._engine.api, self.labels()
+        names = "no-names" if self._plan.no_names else ""
         self._engine.call("make a volume", lambda: api.create_volume(self.name, labels=labels))
         self._engine.call(
             "make the container",
@@ -142,8 +142,9 @@ class Container:
                 self._plan.image,
                 # Commands run as the image's user, and cannot end what keeps the container.
                 user=_ROOT,
-                entrypoint=["sleep"],
-                command=["infinity"],
+                entrypoint=words("prepare"),
+                command=[self.user, WORKSPACE, self._plan.shell, names],
+                stdin_open=True,
                 working_dir=WORKSPACE,
                 name=self.name,
                 labels=labels,
@@ -182,13 +183,14 @@ class Container:
         )
 
     def _prepare(self) -> None:
-        names = "no-names" if self._plan.no_names else ""
-        answer = ask(
+        """Start it, and hear whether it has what it needs.
+
+        That is its main process's own work: another exec takes as long as the start.
+        """
+        answer = converse(
             self,
             "prepare",
-            [self.user, WORKSPACE, self._plan.shell, names],
-            user=_ROOT,
-            folder="/",
+            lambda: self._engine.start(self.name),
             seconds=_PREPARE_SECONDS,
         )
         if answer.word:

@@ -215,6 +215,24 @@ class Engine:
 
         return self.call("start a program in the container", start)
 
+    def start(self, container: str) -> Attached:
+        """Start a container, and give the connection to its main process.
+
+        Raises:
+            EngineError: It could not be started.
+        """
+        ends = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
+        attached = self.call(
+            "attach to the container",
+            lambda: Attached(self.api.attach_socket(container, params=ends)),
+        )
+        try:
+            self.call("start the container", lambda: self.api.start(container))
+        except BaseException:
+            attached.close()
+            raise
+        return attached
+
     def image(self, name: str, given_up: threading.Event) -> Mapping[str, Any]:
         """Find an image, or get it from its registry.
 

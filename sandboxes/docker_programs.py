@@ -15,7 +15,7 @@ from sandboxes.docker_streams import STDERR, STDOUT, Frames, MarkedStream
 from sandboxes.output import KEPT_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from sandboxes.docker_container import Container
     from sandboxes.docker_engine import Attached
@@ -101,8 +101,38 @@ def ask(
         EngineError: It could not be started.
         SandboxError: It did not come to its end.
     """
+    return converse(
+        container,
+        name,
+        lambda: container.attach(words(name, *arguments), user=user, folder=folder),
+        seconds=seconds,
+        data=data,
+    )
+
+
+def converse(
+    container: Container,
+    name: str,
+    start: Callable[[], Attached],
+    *,
+    seconds: float,
+    data: bytes = b"",
+) -> Answer:
+    """Have a program started, give it what it reads, and take in what it says.
+
+    Args:
+        container: Where.
+        name: Which one.
+        start: Starts it.
+        seconds: For all of it.
+        data: For its standard input.
+
+    Raises:
+        EngineError: It could not be started.
+        SandboxError: It did not come to its end.
+    """
     token = uuid.uuid4().hex
-    attached = container.attach(words(name, *arguments), user=user, folder=folder)
+    attached = start()
     streams = Streams(token, kept=_EVERYTHING)
     try:
         # In a thread of its own: a program that refuses its input does not read it.

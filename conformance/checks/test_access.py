@@ -11,6 +11,7 @@ from conformance.marks import verifies
 from conformance.probes import choices
 from conformance.probes.choices import beside, networks
 from conformance.requirements import CFG_04, CFG_05
+from conformance.strategies.each import each
 from conformance.verdicts import NotApplicable, Violation
 from sandboxes.contract import ACCESS_LEVELS
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 @verifies(CFG_04)
 @given(pick=st.integers(0, len(ACCESS_LEVELS) - 1))
+@each("pick", range(len(ACCESS_LEVELS) - 1))
 def test_a_wider_access_is_refused(target: Target, pick: int) -> None:
     """The constructor refuses an `access` wider than `supported_access`, whatever else it gets."""
     declared = target.declared.access

@@ -15,6 +15,7 @@ from conformance.probes.inside import describe
 from conformance.probes.watch import prove_watching
 from conformance.requirements import CFG_01, CFG_02, CFG_07
 from conformance.strategies import hosts
+from conformance.strategies.each import each
 from conformance.subject import refusals
 from conformance.verdicts import NotApplicable, NotRun, Violation
 
@@ -45,6 +46,7 @@ def test_no_network_option_means_no_network(target: Target) -> None:
     pick=st.integers(0, len(MODES) - 1),
     hosts=st.lists(hosts.entries, min_size=1, max_size=3),
 )
+@each("pick", range(len(MODES) - 1), hosts=[hosts.ENTRIES[0]])
 def test_an_undeclared_network_mode_is_refused(
     target: Target, pick: int, hosts: list[hosts.Entry]
 ) -> None:

@@ -1,9 +1,14 @@
-# Make a new container ready; run as root, before anybody else runs anything in it.
+# A container's main process: makes it ready as root, before anybody runs anything in it, and
+# keeps it from then on.
 # Arguments: the user of the commands, the workspace, the shell, and "no-names"
 # where nobody that the user knows answers for names. Standard input: a line with a token. Both streams end with the token and what is missing.
 user=$1 workspace=$2 shell=$3 names=$4
 read -r token || exit 0
-told() { printf '%s %s\n' "$token" "$1" >&2; printf '%s %s\n' "$token" "$1"; exit 0; }
+told() {
+    printf '%s %s\n' "$token" "$1" >&2
+    printf '%s %s\n' "$token" "$1"
+    exec sleep infinity </dev/null >/dev/null 2>&1
+}
 
 command -v setsid >/dev/null || told "no setsid command (util-linux or BusyBox)"
 command -v "$shell" >/dev/null || told "no $shell"
