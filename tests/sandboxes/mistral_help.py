@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -47,6 +48,7 @@ class Cloud:
         self.faults: dict[str, list[Answer]] = {}
         self.lost: set[str] = set()
         self.opened: list[list[str]] = []
+        self.running: set[asyncio.Task[httpx.Response]] = set()
         router.route().mock(side_effect=self.answer)
 
     async def answer(self, request: httpx.Request) -> httpx.Response:
@@ -126,8 +128,15 @@ class Cloud:
         if self.opened:  # the answers of the probe, which must not knock anywhere from here
             found = json.dumps({"open": self.opened.pop(0)})
             return httpx.Response(200, json={"stdout": f"sandbox-cloud:{found}\n", "code": 0})
+        # As at the provider's, a command goes on when nobody listens any more.
+        running = asyncio.ensure_future(self._run(body["cmd"]))
+        self.running.add(running)
+        running.add_done_callback(self.running.discard)
+        return await asyncio.shield(running)
+
+    async def _run(self, line: str) -> httpx.Response:
         process = await asyncio.create_subprocess_exec(
-            *("sh", "-c", body["cmd"]),
+            *("sh", "-c", line),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
@@ -135,7 +144,12 @@ class Cloud:
             env={"PATH": os.environ["PATH"], "SANDBOX_SECRET": self.secret},
             start_new_session=True,
         )
-        out, err = await process.communicate()
+        try:
+            out, err = await process.communicate()
+        finally:
+            if process.returncode is None:  # the test has ended
+                os.killpg(process.pid, signal.SIGKILL)
+                await process.communicate()
         answer = {"stdout": out.decode(), "stderr": err.decode(), "code": process.returncode}
         return httpx.Response(200, json=answer)
 

@@ -73,8 +73,12 @@ def test_a_check_that_never_ends_is_killed(runner: Runner, arguments: tuple[str,
 
 def test_each_example_counts_as_a_sign_of_life(runner: Runner) -> None:
     checks = """
+    from hypothesis import example
+
     @verifies(EXE_01)
     @given(number=st.integers())
+    @example(number=1)
+    @example(number=2)
     def test_slow(target, number):
         time.sleep(1)
     """
