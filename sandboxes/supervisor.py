@@ -60,7 +60,7 @@ class Request:
     """What a supervisor is told to run.
 
     Args:
-        arguments: The program, as a path, and its arguments.
+        arguments: The program, as a path or a bare name, and its arguments.
         folder: Its working folder.
         environment: Entries such as `b"HOME=/root"`.
         limit: Seconds until it is ended.
@@ -221,6 +221,35 @@ def _wait_for(supervisors: set[int], wakeup: int) -> None:
             strays = _kill_strays(supervisors)
 
 
+def _places(program: bytes, environment: dict[bytes, bytes]) -> list[bytes]:
+    """Where a program may be: a bare name is looked for along the command's own path."""
+    if b"/" in program:
+        return [program]
+    path = environment.get(b"PATH", os.fsencode(os.defpath))
+    return [os.path.join(folder, program) for folder in path.split(b":")]
+
+
+def _spawn(
+    place: bytes,
+    arguments: list[bytes],
+    environment: dict[bytes, bytes],
+    stdout: int,
+    stderr: int,
+) -> int:
+    return os.posix_spawn(
+        place,
+        arguments,
+        environment,
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_DUP2, stdout, 1),
+            (os.POSIX_SPAWN_DUP2, stderr, 2),
+        ],
+        setsid=True,
+        setsigdef=_IGNORED,
+    )
+
+
 class Supervising:
     """Runs one command after the other; each to the end of the last process of it.
 
@@ -290,20 +319,14 @@ class Supervising:
 
     def _start(self, request: Request, stdout: int, stderr: int) -> int:
         entries = (entry.partition(b"=") for entry in request.environment)
+        environment = {name: value for name, _, value in entries}
+        *others, last = _places(request.arguments[0], environment)
         os.chdir(request.folder)
         try:
-            return os.posix_spawn(
-                request.arguments[0],
-                request.arguments,
-                {name: value for name, _, value in entries},
-                file_actions=[
-                    (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                    (os.POSIX_SPAWN_DUP2, stdout, 1),
-                    (os.POSIX_SPAWN_DUP2, stderr, 2),
-                ],
-                setsid=True,
-                setsigdef=_IGNORED,
-            )
+            for place in others:
+                with suppress(FileNotFoundError, NotADirectoryError):
+                    return _spawn(place, request.arguments, environment, stdout, stderr)
+            return _spawn(last, request.arguments, environment, stdout, stderr)
         finally:
             os.chdir("/")  # the folder is the command's, and may be deleted when that has ended
 

@@ -91,6 +91,28 @@ async def noted(folder: Path, count: int) -> list[int]:
     return pids
 
 
+def test_a_bare_name_is_looked_for_along_the_commands_own_path(tmp_path: Path) -> None:
+    program = tmp_path / "programs" / "greets"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho $1\n")
+    program.chmod(0o755)
+    path = os.fsencode(f"{tmp_path}/missing:{program}:{program.parent}")
+
+    async def test() -> None:
+        async with opened() as commands:
+            for environ, code, stdout in (
+                ({b"PATH": path}, 0, b"hello\n"),
+                ({b"PATH": b"/nowhere"}, 127, b""),
+                ({}, 127, b""),
+            ):
+                ended = await commands.run(
+                    [b"greets", b"hello"], folder=tmp_path, environ=environ, limit=5
+                )
+                assert (ended.exit_code, ended.stdout) == (code, stdout)
+
+    run(test)
+
+
 def test_how_a_command_ended_and_what_it_wrote_is_told_exactly(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
