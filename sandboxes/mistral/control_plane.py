@@ -9,7 +9,7 @@ from sandboxes.contract import SandboxStartError
 from sandboxes.mistral import errors
 from sandboxes.mistral.definition import Deployment, Json
 from sandboxes.mistral.errors import TOKEN_VARIABLES, CloudError
-from sandboxes.mistral.transport import CALL_SECONDS, Call
+from sandboxes.mistral.transport import CALL_SECONDS, Call, json_object
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -139,16 +139,7 @@ class ControlPlane:
 
     def _body(self, response: httpx.Response, action: str) -> Json:
         self._check(response, action)
-        try:
-            body = response.json()
-        except ValueError:
-            body = None
-        if not isinstance(body, dict):
-            raise CloudError(
-                errors.nonsense(self._sandbox, action, "it is no JSON object"),
-                may_have_happened=True,
-            )
-        return body
+        return json_object(response, self._sandbox, action)
 
     def _check(self, response: httpx.Response, action: str) -> None:
         if response.is_success:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sandboxes.mistral import errors
 from sandboxes.mistral.errors import CloudError
-from sandboxes.mistral.transport import Call
+from sandboxes.mistral.transport import Call, json_object
 
 if TYPE_CHECKING:
     import httpx
@@ -95,13 +95,4 @@ class Executor:
         if not response.is_success:
             said = self._transport.said(response)
             raise CloudError(errors.refused(self._sandbox, action, status, said), status=status)
-        try:
-            body = response.json()
-        except ValueError:
-            body = None
-        if not isinstance(body, dict):
-            raise CloudError(
-                errors.nonsense(self._sandbox, action, "it is no JSON object"),
-                may_have_happened=True,
-            )
-        return body
+        return json_object(response, self._sandbox, action)

@@ -247,3 +247,20 @@ def _over(deadline: float | None, wait: float) -> bool:
 def _asked_to_wait(headers: Mapping[str, str]) -> float:
     text = headers.get("Retry-After", "")
     return min(float(text), _LONGEST_PAUSE) if text.isascii() and text.isdigit() else 0.0
+
+
+def json_object(response: httpx.Response, sandbox: str, action: str) -> Json:
+    """Give what an answer that says all is well holds.
+
+    Raises:
+        CloudError: It is no JSON object.
+    """
+    try:
+        body = response.json()
+    except ValueError:
+        body = None
+    if not isinstance(body, dict):
+        raise CloudError(
+            errors.nonsense(sandbox, action, "it is no JSON object"), may_have_happened=True
+        )
+    return body
