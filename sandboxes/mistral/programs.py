@@ -30,9 +30,10 @@ _PROGRAMS = {
     "start": (_CALL, f"{_INSIDE}.cloud_start"),
     "probe": (_CALL, f"{_INSIDE}.cloud_probe"),
     "end": (_CALL, f"{_INSIDE}.cloud_end"),
-    "files": (_CALL, "sandboxes.host_files", f"{_INSIDE}.cloud_files"),
+    "files": (_CALL, "sandboxes.bare", "sandboxes.host_files", f"{_INSIDE}.cloud_files"),
     "command": (
         _CALL,
+        "sandboxes.bare",
         "sandboxes.process_tree",
         "sandboxes.supervisor",
         f"{_INSIDE}.cloud_secrecy",
