@@ -127,11 +127,11 @@ class Attempts(Boxes):
             return ways
         # By the example alone, so that what failed fails when it is repeated.
         first = zlib.crc32(text.encode())
-        chosen = set()
+        chosen: set[int] = set()
         for scheme in {scheme for _, scheme in ways}:
-            same = [way for way in ways if way[1] == scheme]
-            chosen |= {same[(first + place) % len(same)] for place in range(each)}
-        return [way for way in ways if way in chosen]
+            same = [place for place, way in enumerate(ways) if way[1] == scheme]
+            chosen.update(same[(first + step) % len(same)] for step in range(each))
+        return [ways[place] for place in sorted(chosen)]
 
     def answered(
         self,
