@@ -26,6 +26,7 @@ from conformance.lab.plan import (
     LOCK_NAMES,
     Facts,
 )
+from conformance.lab.sandbox_proxy.client import SandboxProxyClient
 from conformance.lab.seal import verify_seal
 from conformance.lab.sites import Certificate, Names, Site
 from conformance.verdicts import NotRun
@@ -147,11 +148,25 @@ class Lab:
         Raises:
             LabUnavailable: there is none.
         """
-        if not self._facts.cloud:
+        return CloudClient(self._service("cloud"))
+
+    def sandbox_proxy(self) -> SandboxProxyClient:
+        """Give the lab's Sandbox Proxy, which starts at the first question.
+
+        All workers have the one; each check makes users of its own, and is not `alone`.
+
+        Raises:
+            LabUnavailable: there is none.
+        """
+        return SandboxProxyClient(self._service("sandbox proxy"))
+
+    def _service(self, name: str) -> str:
+        if name not in self._facts.services:
             raise LabUnavailable(
-                "only a sealed lab has a cloud; run as root or allow user namespaces, without --lab"
+                f"only a sealed lab has a {name}; run as root or allow user namespaces, "
+                "without --lab"
             )
-        return CloudClient(self._facts.cloud)
+        return self._facts.services[name]
 
     def require_image(self, name: str) -> None:
         """Check that the lab's container engine has an image: no registry is in reach.
