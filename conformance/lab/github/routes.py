@@ -95,9 +95,8 @@ def _named(parts: tuple[str, ...], known: Repositories) -> Route:
     owner, name, rest = parts[0], parts[1], parts[2:]
     repository = known.named(owner, name)
     former = None if repository else known.formerly(owner, name)
-    found = repository or former
-    full_name = found.full_name if found else f"{owner}/{name}"
-    return Route(rest, found, former is not None, frozenset({full_name.lower()}))
+    # A former name shows nothing of the repository: it is answered by where that is now.
+    return Route(rest, repository or former, former is not None, frozenset({f"{owner}/{name}".lower()}))
 
 
 def _compared(found: Route) -> frozenset[str]:

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from sandboxes.contract import HostEntry
 from sandboxes.contract.bindings import GITHUB_HOSTS
@@ -51,13 +51,14 @@ class GitHubAuthorizer:
     hosts = HOSTS
     required = GITHUB_HOSTS
     stripped = STRIPPED
+    rules_type: ClassVar[type[GitHubRules]] = GitHubRules
 
     def __init__(self, repos: Iterable[str] | Literal["all"], token: Token) -> None:
         self._repos: tuple[str, ...] | Literal["all"] = "all" if repos == "all" else tuple(repos)
         self._token = token
         # By name: None where GitHub knows no such repository.
         self._numbers: dict[str, int | None] = {}
-        self._rules = GitHubRules(Granted(self._repos))
+        self._rules = self.rules_type(Granted(self._repos))
 
     def body_limit(self, asked: Asked) -> int | None:
         """Give a limit for a GraphQL request; nothing else is judged by its body.
@@ -111,7 +112,7 @@ class GitHubAuthorizer:
             headers = ((b"Authorization", b"Bearer " + token), agent)
             self._numbers[name] = _number(await ask(_API, f"/repos/{name}", headers))
         numbers = [number for number in self._numbers.values() if number is not None]
-        self._rules = GitHubRules(Granted(self._repos, numbers))
+        self._rules = self.rules_type(Granted(self._repos, numbers))
 
 
 def _number(answer: authorizers.Answered) -> int | None:
