@@ -118,7 +118,7 @@ def wanted_of(body: dict[str, Any]) -> Wanted:
         Unusable: It cannot be.
     """
     found: dict[str, Any] = {}
-    seconds = [3600.0]
+    seconds = []
     integrations = body.get("integrations")
     if not isinstance(integrations, list) or not integrations:
         raise Unusable("integrations is no list, or empty")
