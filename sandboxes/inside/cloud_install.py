@@ -6,16 +6,22 @@ import base64
 import json
 import os
 import shutil
+import socket
+import ssl
 import stat
 import tempfile
 import zlib
 from contextlib import suppress
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from sandboxes.inside import cloud_bundle, cloud_call, cloud_environment
 
 _NAME = "environment.json"
 _HOMES = ("/run", "~", "")
+_PROXY = "HTTPS_PROXY"
+_SECONDS = 3.0
+_WELL = (b"200", b"204")
 
 
 def protected_folder(earlier: str) -> str:
@@ -35,12 +41,39 @@ def protected_folder(earlier: str) -> str:
     raise OSError("no folder can be made")
 
 
+def check_proxy(url: str, bundle: str) -> None:
+    """See that the proxy takes this session's credential.
+
+    Raises:
+        OSError: It does not, or there is no way to it.
+    """
+    parts = urlsplit(url)
+    tls = parts.scheme == "https"
+    place = parts.hostname or "", parts.port or (443 if tls else 80)
+    user = unquote(f"{parts.username or ''}:{parts.password or ''}")
+    coded = base64.b64encode(user.encode()).decode()
+    lines = ("OPTIONS * HTTP/1.1", f"Host: {place[0]}", f"Proxy-Authorization: Basic {coded}",
+             "Connection: close", "", "")  # fmt: skip
+    with socket.create_connection(place, _SECONDS) as connection:
+        if tls:
+            context = ssl.create_default_context(cafile=bundle)
+            connection = context.wrap_socket(connection, server_hostname=place[0])
+        connection.sendall("\r\n".join(lines).encode())
+        words = connection.recv(4096).split(b" ")
+        connection.close()
+    if words[1:2] not in ([one] for one in _WELL):
+        status = words[1].decode("latin-1") if len(words) > 1 else "nothing"
+        raise OSError(f"the proxy {place[0]} answered {status}")
+
+
 def install(asked: dict[str, Any]) -> dict[str, Any]:
     """Write the file, in the place of an earlier one at once."""
     certificates = zlib.decompress(base64.b64decode(asked["certificates"]))
     bundle = cloud_bundle.bundle(certificates)
     if not bundle:
         raise OSError("no file of certificates can be written")
+    if _PROXY in asked["environment"]:
+        check_proxy(asked["environment"][_PROXY], bundle)
     environment = {**asked["environment"], **dict.fromkeys(asked["bundle_variables"], bundle)}
     data = json.dumps(environment).encode()
     folder = protected_folder(asked["folder"])

@@ -28,7 +28,7 @@ START_SECONDS = 60.0
 
 _CALL_SECONDS = 30.0
 # A command waits for it beside its own limit.
-_RENEWAL_SECONDS = 6.0
+_RENEWAL_SECONDS = 5.0
 _ANSWER_SECONDS = 4.0
 _INSTALL_SECONDS = 30.0
 _FIFTH = 0.2
