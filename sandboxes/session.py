@@ -147,9 +147,7 @@ class Session:
     def _check_caller(self) -> None:
         """See that a hardened session has somebody to act for, where it acts for somebody."""
         sandbox = self._configuration
-        kinds = sorted(
-            {type(one).__name__ for one in sandbox.header_bindings if acts_as_user(one)}
-        )
+        kinds = sorted({type(one).__name__ for one in sandbox.header_bindings if acts_as_user(one)})
         if kinds and self._request.identity is None:
             raise SandboxStartError(messages.no_caller(type(sandbox).__name__, kinds))
 

@@ -92,13 +92,13 @@ def test_a_session_ends_whose_credentials_cannot_be_renewed(
 ) -> None:
     """After a renewal that fails, each command raises, and closing deletes the sandbox."""
     user = sandbox_proxy(lab).user()
-    with counting(inside.target, lab) as left:
-        with acting(inside, user, [MistralApiBinding(ttl_seconds=_LIFE)]) as box:
-            _acts(inside, lab, box, user)
-            user.inject(**_FAILURES[failure])
-            errors = [_until_it_raises(box, user), _raised(box)]
-            user.mend()
-            errors.append(_raised(box))
+    bindings = [MistralApiBinding(ttl_seconds=_LIFE)]
+    with counting(inside.target, lab) as left, acting(inside, user, bindings) as box:
+        _acts(inside, lab, box, user)
+        user.inject(**_FAILURES[failure])
+        errors = [_until_it_raises(box, user), _raised(box)]
+        user.mend()
+        errors.append(_raised(box))
     for error in errors:
         _is_clear(error, user, f"Sandbox Proxy {failure} at a renewal, and a command")
     left.judge("after a session that was closed when its credentials could not be renewed,")

@@ -66,7 +66,9 @@ def test_the_key_is_worth_nothing_without_the_proxy(inside: Inside, lab: Lab) ->
         ask_api(inside, box, key, paths[2], proxy=f"${PROXY}")
     if [row["user"] for row in asked(lab, paths[2])] != [user.name]:
         raise NotRun("a request through the proxy did not act as the user either")
-    for path, way in zip(paths, ("past the proxy", "through another session's proxy"), strict=False):
+    for path, way in zip(
+        paths, ("past the proxy", "through another session's proxy"), strict=False
+    ):
         for row in asked(lab, path):
             if row["user"]:
                 raise Violation(

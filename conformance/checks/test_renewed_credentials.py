@@ -75,9 +75,9 @@ def test_a_lifetime_is_asked_for_as_it_is_written(inside: Inside, lab: Lab, seco
         )
 
 
-def _integrations(bootstraps: list[dict[str, dict[str, list[dict[str, object]]]]]) -> list[
-    dict[str, object]
-]:
+def _integrations(
+    bootstraps: list[dict[str, dict[str, list[dict[str, object]]]]],
+) -> list[dict[str, object]]:
     return [one for row in bootstraps for one in row["body"].get("integrations", [])]
 
 
@@ -125,7 +125,9 @@ def test_the_environment_is_read_before_each_command(inside: Inside, lab: Lab) -
     if latest == first or not kept:
         raise Violation(
             f"with ttl_seconds={LIFE}, commands had the same environment after {_LIVES:g} times "
-            "that long" if latest == first else "the file inside does not hold what commands have",
+            "that long"
+            if latest == first
+            else "the file inside does not hold what commands have",
             remedy="write the new environment into the file, and read it before each command",
         )
     if [row["user"] for row in asked(lab, path)] != [user.name]:

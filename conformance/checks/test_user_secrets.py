@@ -9,9 +9,17 @@ from typing import TYPE_CHECKING, Any
 from conformance.lab.sandbox_proxy.identities import Rule
 from conformance.marks import needs, verifies
 from conformance.probes import searching
-from conformance.probes.acting import KEY, PROXY, ask_api, asked, new_path, options_of
+from conformance.probes.acting import (
+    KEY,
+    PROXY,
+    ask_api,
+    asked,
+    new_path,
+    options_of,
+    start_error,
+    variable,
+)
 from conformance.probes.acting import sandbox_proxy as proxy_of
-from conformance.probes.acting import start_error, variable
 from conformance.probes.binding import Ask, new_secret, requests, send, senders, values
 from conformance.probes.logs import logged
 from conformance.probes.told import told

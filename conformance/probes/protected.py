@@ -18,7 +18,8 @@ _SECONDS = 60.0
 _SOURCE = """
 import json, os, stat, sys
 sought = bytes(255 - byte for byte in bytes.fromhex(sys.argv[1]))
-skipped = ["/proc", "/sys", "/dev", "/usr", "/lib", "/lib64", "/bin", "/sbin", *json.loads(sys.argv[2])]
+skipped = ["/proc", "/sys", "/dev", "/usr", "/lib", "/lib64", "/bin", "/sbin"]
+skipped += json.loads(sys.argv[2])
 for folder, folders, names in os.walk("/"):
     folders[:] = [name for name in folders if os.path.join(folder, name) not in skipped]
     for name in names:

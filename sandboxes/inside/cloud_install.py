@@ -55,12 +55,13 @@ def check_proxy(url: str, bundle: str) -> None:
     lines = ("OPTIONS * HTTP/1.1", f"Host: {place[0]}", f"Proxy-Authorization: Basic {coded}",
              "Connection: close", "", "")  # fmt: skip
     with socket.create_connection(place, _SECONDS) as connection:
+        peer = connection
         if tls:
             context = ssl.create_default_context(cafile=bundle)
-            connection = context.wrap_socket(connection, server_hostname=place[0])
-        connection.sendall("\r\n".join(lines).encode())
-        words = connection.recv(4096).split(b" ")
-        connection.close()
+            peer = context.wrap_socket(connection, server_hostname=place[0])
+        with peer:
+            peer.sendall("\r\n".join(lines).encode())
+            words = peer.recv(4096).split(b" ")
     if words[1:2] not in ([one] for one in _WELL):
         status = words[1].decode("latin-1") if len(words) > 1 else "nothing"
         raise OSError(f"the proxy {place[0]} answered {status}")

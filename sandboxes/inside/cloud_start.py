@@ -9,7 +9,7 @@ import tempfile
 import zlib
 from contextlib import suppress
 
-from sandboxes.inside import cloud_call
+from sandboxes.inside import cloud_bundle, cloud_call
 
 
 def workspace(folders: list[str]) -> str:

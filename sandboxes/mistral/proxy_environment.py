@@ -17,8 +17,6 @@ from sandboxes.mistral.programs import compressed
 from sandboxes.trust import CA_FILE_VARIABLES
 
 if TYPE_CHECKING:
-    from typing import NoReturn
-
     from sandboxes.mistral.definition import Json
     from sandboxes.mistral.programs import Programs
     from sandboxes.mistral.sandbox_proxy import SandboxProxy, Setup
@@ -152,16 +150,12 @@ class ProxyEnvironment:
             try:
                 await self._install(self._setup)
             except SandboxError as error:
-                self.break_off(str(error))
+                raise self.broken_off(str(error)) from None
 
-    def break_off(self, fact: str) -> NoReturn:
-        """End the use of the session.
-
-        Raises:
-            SandboxError: Always.
-        """
+    def broken_off(self, fact: str) -> SandboxError:
+        """End the use of the session, and give the error that says so."""
         self._broken = errors.not_kept(self._sandbox, fact)
-        raise SandboxError(self._broken)
+        return SandboxError(self._broken)
 
     async def remove(self) -> None:
         """Take it away from a sandbox that stays.

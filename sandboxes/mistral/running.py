@@ -111,7 +111,7 @@ class MistralRunning(RunningSandbox):
             if "setup" not in answer:
                 return answer
             await self._proxied.restore(setup)  # nothing has run
-        self._proxied.break_off("each time it was gone again before the next command")
+        raise self._proxied.broken_off("each time it was gone again before the next command")
 
     def _sent(
         self, token: str, text: bytes, limit: float, setup: Json

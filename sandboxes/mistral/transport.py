@@ -195,7 +195,8 @@ class Transport:
         except TimeoutError:
             fact, arrived = f"no answer within {seconds:g} s", True
         raise CloudError(
-            errors.unanswered(self.sandbox, call.action, fact, self._peer), may_have_happened=arrived
+            errors.unanswered(self.sandbox, call.action, fact, self._peer),
+            may_have_happened=arrived,
         ) from None
 
     def _cleaned(self, error: Exception) -> str:

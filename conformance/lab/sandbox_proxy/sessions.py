@@ -123,7 +123,10 @@ class Session:
             values["user"] = self.identity.credential
             bindings.append(
                 HeaderBinding(
-                    host=API_HOST, header="Authorization", secret_name="user", prefix="Bearer "
+                    host=API_HOST,
+                    header="Authorization",
+                    secret_name="user",
+                    prefix="Bearer ",  # noqa: S106 - a name
                 )
             )
         return bindings, values
