@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shutil
 import socket
 import threading
 from pathlib import Path
@@ -16,6 +17,7 @@ from conformance.lab.cloud.client import CloudClient
 from conformance.lab.cloud.place import DOOR
 from conformance.lab.engine_api import EngineApi
 from conformance.lab.errors import LabError, LabUnavailable
+from conformance.lab.github.client import GitHubClient
 from conformance.lab.journal import MARKER, Mark, Sighting
 from conformance.lab.locks import Room, Turn
 from conformance.lab.plan import (
@@ -159,6 +161,19 @@ class Lab:
             LabUnavailable: there is none.
         """
         return SandboxProxyClient(self._service("sandbox proxy"))
+
+    def github(self) -> GitHubClient:
+        """Give the lab's GitHub, which starts at the first question.
+
+        All workers have the one; each check makes repositories of its own, and is not `alone`.
+
+        Raises:
+            LabUnavailable: there is none.
+            NotRun: git is not installed.
+        """
+        if shutil.which("git") is None:
+            raise NotRun("the lab's GitHub needs git; install it (apt-get install git)")
+        return GitHubClient(self._service("GitHub"))
 
     def _service(self, name: str) -> str:
         if name not in self._facts.services:

@@ -21,6 +21,7 @@ from conformance.lab.engine_place import images_folder
 from conformance.lab.environment import inside
 from conformance.lab.errors import LabUnavailable
 from conformance.lab.files import bind_bundle, bind_configuration, mask_sockets
+from conformance.lab.github.keeper import GITHUB
 from conformance.lab.overlays import FileSeal
 from conformance.lab.plan import BUNDLE_NAME, Facts, Plan
 from conformance.lab.processes import close_all, exec_command, exit_code_of, fork, leave_group
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _LAB_FOLDER = SCRATCH / "lab"
-_SERVICES = (CLOUD, SANDBOX_PROXY)
+_SERVICES = (CLOUD, SANDBOX_PROXY, GITHUB)
 
 
 def run_init(

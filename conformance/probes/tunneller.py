@@ -105,22 +105,24 @@ def tls(host: str, port: str, name: str, header: str, path: str) -> bytes:
 def asks(host: str, port: str, check: str, text: str) -> bytes:
     """Send requests one after the other, on one connection while it lasts, and give the answers.
 
-    Each is a target and a list of headers, sent as they are.
+    Each is a method, a target, a list of headers and a body, sent as they are.
     """
     context = ssl.create_default_context()
     if check == "unverified":
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     answers, peer = b"", None  # type: bytes, typing.Optional[ssl.SSLSocket]
-    for target, headers in json.loads(text):
-        lines = ["GET " + target + " HTTP/1.1"]
+    for method, target, headers, body in json.loads(text):
+        lines = [method + " " + target + " HTTP/1.1"]
         lines += [name + ": " + value for name, value in headers]
-        request = ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+        if body or method not in ("GET", "HEAD"):
+            lines.append("Content-Length: " + str(len(body)))
+        request = ("\r\n".join(lines) + "\r\n\r\n" + body).encode("latin-1")
         try:
             if peer is None:
                 peer = context.wrap_socket(connect(host, port), server_hostname=host)
             peer.sendall(request)
-            answer = http.client.HTTPResponse(peer)
+            answer = http.client.HTTPResponse(peer, method=method)
             answer.begin()
             head = "".join(f"{name}: {value}\n" for name, value in answer.getheaders())
             answers += f"{answer.status}\n{head}\n".encode("latin-1") + answer.read() + b"\n"

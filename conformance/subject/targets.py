@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.subject.facade import Box
-    from sandboxes.contract import EgressPolicy, HeaderBinding, Network, RunningSandbox, Sandbox
+    from sandboxes.contract import EgressPolicy, GitHubBinding, HeaderBinding, Network, RunningSandbox, Sandbox
     from sandboxes.session import Session
 
 T = TypeVar("T")
@@ -115,6 +115,11 @@ class Target:
     def HeaderBinding(self) -> type[HeaderBinding]:
         """The value type that header bindings are written with."""
         return self.cls.header_binding_type
+
+    @property
+    def GitHubBinding(self) -> type[GitHubBinding]:
+        """The value type that access to GitHub is written with."""
+        return self.cls.github_binding_type
 
     def has_option(self, name: str) -> bool:
         """Whether the constructor has this keyword."""

@@ -15,6 +15,7 @@ from sandboxes.contract import messages
 from sandboxes.contract.bindings import (
     BINDING_TYPES,
     AnyBinding,
+    GitHubBinding,
     HeaderBinding,
     WorkspaceHeaderBindings,
 )
@@ -72,6 +73,7 @@ class Sandbox(metaclass=_Frozen):
         network_type: The value type that `network` takes.
         egress_policy_type: The value type that `egress` takes, in a constructor that has it.
         header_binding_type: The value type that its users write header bindings with.
+        github_binding_type: The value type that they write access to GitHub with.
         optional_packages: Packages without which the constructor raises `MissingExtra`, by
             import name, each with the extra that brings it.
         network: The outbound connections that the sandbox can open.
@@ -105,6 +107,7 @@ class Sandbox(metaclass=_Frozen):
     network_type: ClassVar[type[Network]] = Network
     egress_policy_type: ClassVar[type[EgressPolicy]] = EgressPolicy
     header_binding_type: ClassVar[type[HeaderBinding]] = HeaderBinding
+    github_binding_type: ClassVar[type[GitHubBinding]] = GitHubBinding
     optional_packages: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     network: Network

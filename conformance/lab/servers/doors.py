@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from conformance.lab.cloud import place as cloud
+from conformance.lab.github import place as github
 from conformance.lab.sandbox_proxy import place as sandbox_proxy
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from conformance.lab.door import Door
 
-DOORS: tuple[Door, ...] = (cloud.PUBLIC, *sandbox_proxy.PUBLIC)
+DOORS: tuple[Door, ...] = (cloud.PUBLIC, *sandbox_proxy.PUBLIC, github.PUBLIC)
 """All that there are; each answers for its names once its service runs."""
 
 _CHUNK = 65536
