@@ -20,6 +20,7 @@ from conformance.probes.acting import (
     start_error,
     variable,
 )
+from conformance.probes.binding import senders
 from conformance.probes.leftovers import counting
 from conformance.probes.protected import files_with
 from conformance.probes.told import told
@@ -93,6 +94,7 @@ def test_a_session_ends_whose_credentials_cannot_be_renewed(
     """After a renewal that fails, each command raises, and closing deletes the sandbox."""
     user = sandbox_proxy(lab).user()
     bindings = [MistralApiBinding(ttl_seconds=_LIFE)]
+    senders(inside)  # the sandbox that is looked into for them is none of those that count
     with counting(inside.target, lab) as left, acting(inside, user, bindings) as box:
         _acts(inside, lab, box, user)
         user.inject(**_FAILURES[failure])

@@ -24,7 +24,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.subject.facade import Box
-    from sandboxes.contract import EgressPolicy, GitHubBinding, HeaderBinding, Network, RunningSandbox, Sandbox
+    from sandboxes.contract import (
+        EgressPolicy,
+        GitHubBinding,
+        HeaderBinding,
+        Network,
+        RunningSandbox,
+        Sandbox,
+    )
     from sandboxes.session import Session
 
 T = TypeVar("T")

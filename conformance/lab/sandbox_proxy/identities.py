@@ -98,9 +98,9 @@ class Identity:
                 return fault
         return None
 
-    def unreached(self, wanted: tuple[str, ...]) -> list[str]:
+    def unreached(self, wanted: tuple[str, ...] | Literal["all"] | None) -> list[str]:
         """Give the repositories that the connector does not reach."""
-        if self.repositories is None:
+        if self.repositories is None or wanted is None or wanted == "all":
             return []
         reached = {repository.lower() for repository in self.repositories}
         return [one for one in wanted if one.lower() not in reached]
