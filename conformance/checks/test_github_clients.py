@@ -97,7 +97,7 @@ _GH = {
 @needs(opens=True, binding=GitHubBinding)
 @pytest.mark.parametrize("words", list(_GH))
 def test_gh_works_as_it_stands(inside: Inside, lab: Lab, words: str) -> None:
-    """Gh shows, lists and clones a granted repository without having been logged in."""
+    """gh shows, lists and clones a granted repository without having been logged in."""
     world = World.made(lab)
     command = _GH[words].format(name=shlex.quote(world.listed.full_name))
     with granted(inside, lab, world) as box:

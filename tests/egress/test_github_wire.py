@@ -90,11 +90,7 @@ def test_nothing_arrives_of_what_is_never_granted() -> None:
         async with github() as here:
             rows = [row for row in NEVER_GRANTED if row[0] in HOSTS]
             found = await outcomes(here, rows)
-            assert set(found.values()) == {
-                "refused with 400",
-                "refused with 403",
-                "refused with 405",
-            }
+            assert set(found.values()) == {"refused with 400", "refused with 403", "refused with 405"}
 
     run(use())
 
@@ -161,7 +157,7 @@ def query(text: str, **variables: object) -> bytes:
     return json.dumps({"query": text, "variables": variables}).encode()
 
 
-READ = query('query($n: String!) { repository(owner: "Octo", name: $n) { id } }', n="tools")
+READ = query("query($n: String!) { repository(owner: \"Octo\", name: $n) { id } }", n="tools")
 HIDDEN = query('{ repository(owner: "octo", name: "hidden") { id } }')
 
 
@@ -282,7 +278,9 @@ def test_where_github_does_not_say_which_number_is_meant_it_is_asked_again() -> 
     async def use() -> None:
         async with github(("octo/tools",)) as here:
             api, raw = here.origins[API], request("/repositories/42", host=API)
-            api.answers[b"/repos/octo/tools"] = b"HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n"
+            api.answers[b"/repos/octo/tools"] = (
+                b"HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n"
+            )
             assert (await here.ask(API, raw)).status == 502
             api.answers[b"/repos/octo/tools"] = (
                 b'HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{"id": 42}'

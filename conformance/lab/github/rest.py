@@ -86,7 +86,9 @@ def _read(repository: Repository, rest: tuple[str, ...]) -> Answer:
     return Answer(200, json.dumps(said).encode())
 
 
-def _of_account(request: Request, route: Route, known: Repositories, token: Token | None) -> Answer:
+def _of_account(
+    request: Request, route: Route, known: Repositories, token: Token | None
+) -> Answer:
     if not route.rest:
         return Answer.of(200, current_user_url=f"https://{API}/user")
     if token is None:

@@ -96,9 +96,7 @@ def _named(parts: tuple[str, ...], known: Repositories) -> Route:
     repository = known.named(owner, name)
     former = None if repository else known.formerly(owner, name)
     # A former name shows nothing of the repository: it is answered by where that is now.
-    return Route(
-        rest, repository or former, former is not None, frozenset({f"{owner}/{name}".lower()})
-    )
+    return Route(rest, repository or former, former is not None, frozenset({f"{owner}/{name}".lower()}))
 
 
 def _compared(found: Route) -> frozenset[str]:
