@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from sandboxes.mistral.provisioning import Provisioned
     from sandboxes.mistral.proxy_environment import ProxyEnvironment
     from sandboxes.mistral.running import MistralRunning, Place
+    from sandboxes.mistral.sandbox_proxy import SandboxProxy, Setup
     from sandboxes.mistral.transport import Transport
 
 _START_SECONDS = 60.0
@@ -242,17 +243,29 @@ class MistralSandbox(Sandbox):
         if not self.header_bindings:
             yield None
             return
-        from sandboxes.mistral.proxy_environment import ProxyEnvironment, first_setup
-        from sandboxes.mistral.sandbox_proxy import SandboxProxy, credential_of
+        from sandboxes.mistral.proxy_environment import first_setup
+        from sandboxes.mistral.sandbox_proxy import credential_of
         from sandboxes.mistral.transport import Transport
 
         name = type(self).__name__
         credential = credential_of(name, request.identity)
         async with Transport(name, (credential,), peer="Sandbox Proxy") as transport:
             with _as_a_failed_start():
-                proxy = SandboxProxy(transport, credential, self.header_bindings)
+                proxy = self._sandbox_proxy(transport, credential)
                 setup = await first_setup(proxy)
-            yield ProxyEnvironment(name, proxy, setup, certificates)
+            yield self._proxy_environment(proxy, setup, certificates)
+
+    def _sandbox_proxy(self, transport: Transport, credential: str) -> SandboxProxy:
+        from sandboxes.mistral.sandbox_proxy import SandboxProxy
+
+        return SandboxProxy(transport, credential, self.header_bindings)
+
+    def _proxy_environment(
+        self, proxy: SandboxProxy, setup: Setup, certificates: bytes
+    ) -> ProxyEnvironment:
+        from sandboxes.mistral.proxy_environment import ProxyEnvironment
+
+        return ProxyEnvironment(type(self).__name__, proxy, setup, certificates)
 
     async def _certificates(self, request: OpenRequest) -> bytes:
         bundle = request.ca_bundle

@@ -116,6 +116,13 @@ class Identities:
         """Take one in, or put it in the place of its namesake."""
         self._by_name[identity.name] = identity
 
+    def workspaces(self) -> list[dict[str, Any]]:
+        """Give a row for each: whose it is, and the rules that are stored for it."""
+        return [
+            {"credential": one.credential, "rules": [rule.to_wire() for rule in one.rules]}
+            for one in self._by_name.values()
+        ]
+
     def named(self, name: str) -> Identity:
         """Give one.
 
