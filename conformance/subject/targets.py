@@ -173,6 +173,7 @@ class Target:
         *,
         session_id: str | None = None,
         secrets: Mapping[str, str] | None = None,
+        identity: str | None = None,
         resume: Any = None,  # noqa: ANN401 - JSON
         **overrides: Any,  # noqa: ANN401
     ) -> AbstractContextManager[Box]:
@@ -184,7 +185,9 @@ class Target:
             Exception: What its constructor or `open` raised, unchanged.
         """
         sandbox = self.build(**overrides)
-        return self.enter(sandbox, session_id=session_id, secrets=secrets, resume=resume)
+        return self.enter(
+            sandbox, session_id=session_id, secrets=secrets, identity=identity, resume=resume
+        )
 
     def enter(
         self,
@@ -192,6 +195,7 @@ class Target:
         *,
         session_id: str | None = None,
         secrets: Mapping[str, str] | None = None,
+        identity: str | None = None,
         resume: Any = None,  # noqa: ANN401 - JSON
         insist: bool = False,
     ) -> AbstractContextManager[Box]:
@@ -201,12 +205,13 @@ class Target:
             sandbox: The sandbox.
             session_id: A unique one if None.
             secrets: Values of secrets.
+            identity: Credential of the session's caller.
             resume: What an earlier one gave when it was detached.
             insist: Try it also with one that says that it opens nothing.
         """
         if not insist and not self.declared.fact("opens"):
             raise NotApplicable(f"{self.cls.__name__} opens nothing")
-        request = self.request(session_id, secrets, resume)
+        request = self.request(session_id, secrets, resume, identity)
         return facade.opened(self._live_loop(), sandbox, request)
 
     def session(
@@ -214,6 +219,7 @@ class Target:
         *,
         session_id: str | None = None,
         secrets: Mapping[str, str] | None = None,
+        identity: str | None = None,
         opened: list[RunningSandbox] | None = None,
         **overrides: Any,  # noqa: ANN401
     ) -> AbstractContextManager[Box]:
@@ -222,6 +228,7 @@ class Target:
         Args:
             session_id: A unique one if None.
             secrets: Values of secrets.
+            identity: Credential of its caller.
             opened: Takes the subject's own object, also of a session that does not start.
             **overrides: Constructor keywords.
 
@@ -232,7 +239,7 @@ class Target:
         from sandboxes.session import Session
 
         sandbox = self.build(**overrides)
-        request = self.request(session_id, secrets)
+        request = self.request(session_id, secrets, identity=identity)
 
         made: list[Session] = []
 
@@ -299,11 +306,13 @@ class Target:
         session_id: str | None = None,
         secrets: Mapping[str, str] | None = None,
         resume: Any = None,  # noqa: ANN401 - JSON
+        identity: str | None = None,
     ) -> OpenRequest:
         """What a session in this laboratory brings; its id is a unique one if None."""
         return OpenRequest(
             session_id=session_id or f"conformance-{os.getpid()}-{uuid.uuid4().hex[:12]}",
             secrets=secrets or {},
+            identity=identity,
             ca_bundle=self.surroundings().ca_bundle,
             resume=resume,
         )

@@ -7,6 +7,7 @@ from sandboxes.contract.bindings import (
     HeaderBinding,
     MistralApiBinding,
     WorkspaceHeaderBindings,
+    acts_as_user,
 )
 from sandboxes.contract.egress_policy import EgressPolicy
 from sandboxes.contract.errors import (
@@ -58,4 +59,5 @@ __all__ = [
     "SessionInput",
     "SessionLimitReached",
     "WorkspaceHeaderBindings",
+    "acts_as_user",
 ]

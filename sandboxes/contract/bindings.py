@@ -149,6 +149,11 @@ class WorkspaceHeaderBindings:
         return ()
 
 
+def acts_as_user(binding: AnyBinding) -> bool:
+    """Whether what a binding adds is the session user's own, and not one of the agent's secrets."""
+    return not isinstance(binding, HeaderBinding)
+
+
 AnyBinding = HeaderBinding | GitHubBinding | MistralApiBinding | WorkspaceHeaderBindings
 BINDING_TYPES: tuple[type[AnyBinding], ...] = (
     HeaderBinding,

@@ -287,6 +287,23 @@ def unknown_runtime() -> str:
     return 'Agent: runtime is none that there is; pass "in_process" or "deployed"'
 
 
+def no_caller(sandbox: str, bindings: Iterable[str]) -> str:
+    """Say that a deployed session has nobody to act for."""
+    kinds = ", ".join(f"agents.{binding}" for binding in bindings)
+    return (
+        f"{sandbox}: {kinds} acts as the session's caller, and this deployed session has none; "
+        "start it with identity=, or pass hardened=False to act as who deployed the agent"
+    )
+
+
+def unusable_identity() -> str:
+    """Say that a credential is none that could be sent."""
+    return (
+        "the identity of a session is no single word of text; "
+        "pass the caller's credential as it was issued"
+    )
+
+
 def wrong_tool_pattern() -> str:
     """Say that an entry disables no tool."""
     return (

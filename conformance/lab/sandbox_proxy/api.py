@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from conformance.lab.cloud.wire import Answer, Hangup
 from conformance.lab.sandbox_proxy.sessions import Wanted
@@ -93,7 +93,7 @@ class Api:
             wanted = wanted_of(request.json())
         except Unusable as error:
             return Answer.of(422, message=str(error))
-        if missing := identity.unreached(wanted.repositories or ()):
+        if missing := identity.unreached(wanted.repositories):
             return Answer.of(403, message=f"the connector does not reach {', '.join(missing)}")
         short = identity.goes_wrong("short_life")
         seconds = wanted.seconds if short is None else min(short.seconds, wanted.seconds)
@@ -118,7 +118,7 @@ def wanted_of(body: dict[str, Any]) -> Wanted:
         Unusable: It cannot be.
     """
     found: dict[str, Any] = {}
-    seconds = [3600.0]
+    seconds = []
     integrations = body.get("integrations")
     if not isinstance(integrations, list) or not integrations:
         raise Unusable("integrations is no list, or empty")
@@ -128,12 +128,10 @@ def wanted_of(body: dict[str, Any]) -> Wanted:
             raise Unusable(f"the integration {kind!r} is unknown, or there twice")
         found[kind] = one
         seconds.append(_seconds(one.get("ttl_seconds", 3600)))
-    repos = _repositories(found["github"]) if "github" in found else None
     if found.get("mistral_api", {}).get("run_as", "auto") != "auto":
         raise Unusable('run_as is none but "auto"')
     return Wanted(
-        repositories=repos if isinstance(repos, tuple) else None,
-        every_repository=repos == "all",
+        repositories=_repositories(found["github"]) if "github" in found else None,
         mistral_api="mistral_api" in found,
         secret_injection="secret_injection" in found,
         seconds=min(seconds),
@@ -146,7 +144,7 @@ def _seconds(given: object) -> float:
     return float(given)
 
 
-def _repositories(asked: dict[str, Any]) -> tuple[str, ...] | str:
+def _repositories(asked: dict[str, Any]) -> tuple[str, ...] | Literal["all"]:
     if asked.get("host", "github.com") != "github.com":
         raise Unusable("host is none but github.com")
     repos = asked.get("repos")

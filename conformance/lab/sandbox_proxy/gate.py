@@ -21,6 +21,7 @@ _ASK = (
     b'Proxy-Authenticate: Basic realm="Sandbox Proxy"\r\n'
     b"Content-Length: 0\r\nConnection: close\r\n\r\n"
 )
+_WELL = b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n"
 # Each request is judged by its credential, so only one comes over a connection.
 _TAKEN_OFF = (b"proxy-authorization", b"proxy-connection", b"connection")
 
@@ -63,6 +64,10 @@ class Gate:
             await writer.drain()
             return
         if session.identity.goes_wrong("gate_down"):
+            return
+        if first.startswith(b"OPTIONS * "):
+            writer.write(_WELL)
+            await writer.drain()
             return
         lines = [first, *(field for name, field in named if name not in _TAKEN_OFF)]
         if not first.startswith(b"CONNECT "):

@@ -98,9 +98,9 @@ class Identity:
                 return fault
         return None
 
-    def unreached(self, wanted: tuple[str, ...]) -> list[str]:
+    def unreached(self, wanted: tuple[str, ...] | Literal["all"] | None) -> list[str]:
         """Give the repositories that the connector does not reach."""
-        if self.repositories is None:
+        if self.repositories is None or wanted is None or wanted == "all":
             return []
         reached = {repository.lower() for repository in self.repositories}
         return [one for one in wanted if one.lower() not in reached]
@@ -115,6 +115,13 @@ class Identities:
     def add(self, identity: Identity) -> None:
         """Take one in, or put it in the place of its namesake."""
         self._by_name[identity.name] = identity
+
+    def workspaces(self) -> list[dict[str, Any]]:
+        """Give a row for each: whose it is, and the rules that are stored for it."""
+        return [
+            {"credential": one.credential, "rules": [rule.to_wire() for rule in one.rules]}
+            for one in self._by_name.values()
+        ]
 
     def named(self, name: str) -> Identity:
         """Give one.

@@ -97,6 +97,8 @@ class SandboxProxy:
     def _do(self, what: str, fields: dict[str, Any]) -> dict[str, Any]:
         if what in self._records:
             return {"rows": list(self._records[what])}
+        if what == "workspaces":
+            return {"rows": self._identities.workspaces()}
         if what == "sessions":
             return {"rows": list(self.sessions.handed_out())}
         if what == "identity":

@@ -6,20 +6,31 @@ import asyncio
 import secrets
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from conformance.lab.sandbox_proxy.place import API_HOST, PROXY_HOST
+from conformance.lab.sandbox_proxy.as_the_user import MistralApiAuthorizer
+from conformance.lab.sandbox_proxy.place import PROXY_HOST
 from sandboxes.contract import HeaderBinding, Network
-from sandboxes.egress import EgressProxy
+from sandboxes.egress import Denied, EgressProxy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from conformance.lab.sandbox_proxy.identities import Identity
+    from sandboxes.egress import Authorizer
 
 USER = "sandbox"
 """Before the session's credential in the proxy's URL."""
+
+GITHUB_ENVIRONMENT = {
+    # gh asks nothing without one; the proxy takes it out.
+    "GH_TOKEN": "the-proxy-adds-it",
+    "GH_NO_UPDATE_NOTIFIER": "1",
+    "GH_PROMPT_DISABLED": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+}
+"""What git and gh need beside the proxy's own variables."""
 
 # What a session's own clients have begun may go on for a moment.
 _GRACE_SECONDS = 30.0
@@ -30,15 +41,14 @@ class Wanted:
     """What a bootstrap asks for.
 
     Args:
-        repositories: for git and GitHub's API; None where that is not asked for.
-        every_repository: whether all that the user reaches are asked for.
+        repositories: for git and GitHub's API, or "all" that the user reaches; None where that
+            is not asked for.
         mistral_api: whether requests to Mistral's API are to act as the user.
         secret_injection: whether the workspace's rules are to apply.
         seconds: how long what is handed out may live.
     """
 
-    repositories: tuple[str, ...] | None = None
-    every_repository: bool = False
+    repositories: tuple[str, ...] | Literal["all"] | None = None
     mistral_api: bool = False
     secret_injection: bool = False
     seconds: float = 3600.0
@@ -78,8 +88,8 @@ class Session:
         found = dict.fromkeys(names, url)
         found |= dict.fromkeys(("NO_PROXY", "no_proxy"), "localhost,127.0.0.1,::1")
         found["NODE_USE_ENV_PROXY"] = "1"
-        if self.wanted.repositories is not None or self.wanted.every_repository:
-            found["GH_TOKEN"] = "the-proxy-adds-it"  # noqa: S105 - it stands for one
+        if self.wanted.repositories is not None:
+            found |= GITHUB_ENVIRONMENT
         if self.wanted.mistral_api:
             found["MISTRAL_API_KEY"] = self.api_key
             found["MISTRAL_API_HTTP_PROXY"] = url
@@ -94,39 +104,47 @@ class Session:
         Raises:
             RefusedConfiguration: a rule cannot be applied.
         """
-        bindings, values = self._bindings()
+        bindings, values = self._rules()
         return EgressProxy(
             Network.all(),
             listen=self.path,
             bindings=bindings,
             secrets=values,
+            authorizers=self._authorizers(),
             ca_bundle=bundle,
         )
 
-    def _bindings(self) -> tuple[list[HeaderBinding], dict[str, str]]:
-        bindings: list[HeaderBinding] = []
-        values: dict[str, str] = {}
-        for number, rule in enumerate(self.identity.rules if self.wanted.secret_injection else ()):
-            name = f"rule {number}"
-            values[name] = rule.value
-            bindings.append(
-                HeaderBinding(
-                    host=rule.host,
-                    header=rule.header,
-                    secret_name=name,
-                    path_prefix=rule.path_prefix,
-                    prefix=rule.prefix,
-                    suffix=rule.suffix,
-                )
+    def _rules(self) -> tuple[list[HeaderBinding], dict[str, str]]:
+        rules = self.identity.rules if self.wanted.secret_injection else ()
+        values = {f"rule {number}": rule.value for number, rule in enumerate(rules)}
+        bindings = [
+            HeaderBinding(
+                host=rule.host,
+                header=rule.header,
+                secret_name=name,
+                path_prefix=rule.path_prefix,
+                prefix=rule.prefix,
+                suffix=rule.suffix,
             )
-        if self.wanted.mistral_api:
-            values["user"] = self.identity.credential
-            bindings.append(
-                HeaderBinding(
-                    host=API_HOST, header="Authorization", secret_name="user", prefix="Bearer "
-                )
-            )
+            for name, rule in zip(values, rules, strict=True)
+        ]
         return bindings, values
+
+    def _authorizers(self) -> list[Authorizer]:
+        found: list[Authorizer] = []
+        if self.wanted.mistral_api:
+            found.append(MistralApiAuthorizer(self.api_key, self.identity.credential))
+        if self.wanted.repositories is not None:
+            # Only here: it needs a package of its own.
+            from sandboxes.egress.github import GitHubAuthorizer
+
+            found.append(GitHubAuthorizer(self.wanted.repositories, self._github_token))
+        return found
+
+    async def _github_token(self) -> str:
+        if not self.identity.github_token:
+            raise Denied(403, "the user has no GitHub connector; connect one")
+        return self.identity.github_token
 
 
 class Sessions:
@@ -140,10 +158,13 @@ class Sessions:
     def __init__(self, folder: Path, bundle: Path) -> None:
         self._folder = folder
         self._bundle = bundle
+        self._bundle_bytes = bundle.read_bytes()
         self._all: dict[str, Session] = {}
         self._serving: set[asyncio.Task[None]] = set()
 
-    async def begin(self, identity: Identity, wanted: Wanted, seconds: float) -> tuple[Session, bytes]:
+    async def begin(
+        self, identity: Identity, wanted: Wanted, seconds: float
+    ) -> tuple[Session, bytes]:
         """Hand one out, and give it with the certificate of its authority."""
         path = self._folder / secrets.token_hex(8)
         session = Session(identity, wanted, seconds, path)
@@ -158,7 +179,7 @@ class Sessions:
         if task.done():
             task.result()
         # The rest is the bundle, which whoever trusts us has.
-        return session, proxy.ca_pem.replace(self._bundle.read_bytes(), b"")  # noqa: ASYNC240 - small
+        return session, proxy.ca_pem.removesuffix(self._bundle_bytes)
 
     async def _serve(self, session: Session, proxy: EgressProxy, ready: asyncio.Event) -> None:
         async with proxy:
