@@ -25,6 +25,7 @@ from sandboxes.contract import (
     SandboxStartError,
     WorkspaceHeaderBindings,
     messages,
+    proxy_configs,
 )
 from sandboxes.mistral import decisions
 from sandboxes.mistral.definition import Plan
@@ -96,6 +97,8 @@ class MistralSandbox(Sandbox):
         network: `Network.none()` if None, or `Network.all()`.
         egress: Addresses that are open on top of `Network.none()`.
         header_bindings: Credentials, which Sandbox Proxy adds; they need `Network.all()`.
+        sandbox_proxy: The older spelling of `header_bindings`; with it, `network` is
+            `Network.all()` if None.
         pre_provisioned_sandbox_id: The service of a sandbox that was made before: it is used
             and not deleted. One whose policy opens more than what is written is refused.
         hooks: Run in this order when the sandbox is ready, in reverse when it closes.
@@ -112,6 +115,7 @@ class MistralSandbox(Sandbox):
     supported_header_bindings: ClassVar[frozenset[type[AnyBinding]]] = frozenset(
         {GitHubBinding, MistralApiBinding, WorkspaceHeaderBindings}
     )
+    sandbox_proxy_type: ClassVar[type[proxy_configs.SandboxProxy]] = proxy_configs.SandboxProxy
     has_processes = True
     isolated = True
     optional_packages: ClassVar[Mapping[str, str]] = MappingProxyType({"httpx": "mistral"})
@@ -162,11 +166,15 @@ class MistralSandbox(Sandbox):
         network: Network | None = None,
         egress: EgressPolicy | None = None,
         header_bindings: Sequence[AnyBinding] = (),
+        sandbox_proxy: proxy_configs.SandboxProxy | None = None,
         pre_provisioned_sandbox_id: str | None = None,
         hooks: Sequence[SandboxHook] = (),
         access: AccessLevel | None = None,
     ) -> None:
         given = dict(locals())
+        if sandbox_proxy is not None:
+            header_bindings = self._accept_proxy(sandbox_proxy, header_bindings)
+            network = self.network_type.all() if network is None else network
         super().__init__(
             network=network, header_bindings=header_bindings, hooks=hooks, access=access
         )
@@ -177,6 +185,20 @@ class MistralSandbox(Sandbox):
         for option, value in chosen.items():
             setattr(self, option, value)
         self._check_packages()
+
+    def _accept_proxy(
+        self, sandbox_proxy: proxy_configs.SandboxProxy, header_bindings: Sequence[AnyBinding]
+    ) -> tuple[AnyBinding, ...]:
+        """Read the older spelling, which had no `network` beside it."""
+        if not isinstance(sandbox_proxy, self.sandbox_proxy_type):
+            self._wrong("sandbox_proxy", sandbox_proxy, "pass SandboxProxy(integrations=...)")
+        if header_bindings != ():
+            self._refuse(
+                "sandbox_proxy",
+                "says what header_bindings says too",
+                "leave one of the two out",
+            )
+        return sandbox_proxy.header_bindings
 
     def _accept_egress(self, egress: EgressPolicy | None) -> EgressPolicy:
         kind = self.egress_policy_type
