@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         EgressPolicy,
         GitHubBinding,
         HeaderBinding,
+        MistralApiBinding,
         Network,
         RunningSandbox,
         Sandbox,
@@ -127,6 +128,11 @@ class Target:
     def GitHubBinding(self) -> type[GitHubBinding]:
         """The value type that access to GitHub is written with."""
         return self.cls.github_binding_type
+
+    @property
+    def MistralApiBinding(self) -> type[MistralApiBinding]:
+        """The value type that access to Mistral's API is written with."""
+        return self.cls.mistral_api_binding_type
 
     @property
     def SandboxProxy(self) -> type[SandboxProxy]:

@@ -22,10 +22,10 @@ from sandboxes.contract import (
     Sandbox,
     SandboxError,
     SandboxHook,
+    SandboxProxy,
     SandboxStartError,
     WorkspaceHeaderBindings,
     messages,
-    proxy_configs,
 )
 from sandboxes.mistral import decisions
 from sandboxes.mistral.definition import Plan
@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from sandboxes.mistral.provisioning import Provisioned
     from sandboxes.mistral.proxy_environment import ProxyEnvironment
     from sandboxes.mistral.running import MistralRunning, Place
-    from sandboxes.mistral.sandbox_proxy import SandboxProxy, Setup
+    from sandboxes.mistral.sandbox_proxy import SandboxProxy as ProxyService
+    from sandboxes.mistral.sandbox_proxy import Setup
     from sandboxes.mistral.transport import Transport
 
 _START_SECONDS = 60.0
@@ -115,7 +116,7 @@ class MistralSandbox(Sandbox):
     supported_header_bindings: ClassVar[frozenset[type[AnyBinding]]] = frozenset(
         {GitHubBinding, MistralApiBinding, WorkspaceHeaderBindings}
     )
-    sandbox_proxy_type: ClassVar[type[proxy_configs.SandboxProxy]] = proxy_configs.SandboxProxy
+    sandbox_proxy_type: ClassVar[type[SandboxProxy]] = SandboxProxy
     has_processes = True
     isolated = True
     optional_packages: ClassVar[Mapping[str, str]] = MappingProxyType({"httpx": "mistral"})
@@ -166,7 +167,7 @@ class MistralSandbox(Sandbox):
         network: Network | None = None,
         egress: EgressPolicy | None = None,
         header_bindings: Sequence[AnyBinding] = (),
-        sandbox_proxy: proxy_configs.SandboxProxy | None = None,
+        sandbox_proxy: SandboxProxy | None = None,
         pre_provisioned_sandbox_id: str | None = None,
         hooks: Sequence[SandboxHook] = (),
         access: AccessLevel | None = None,
@@ -187,7 +188,7 @@ class MistralSandbox(Sandbox):
         self._check_packages()
 
     def _accept_proxy(
-        self, sandbox_proxy: proxy_configs.SandboxProxy, header_bindings: Sequence[AnyBinding]
+        self, sandbox_proxy: SandboxProxy, header_bindings: Sequence[AnyBinding]
     ) -> tuple[AnyBinding, ...]:
         """Read the older spelling, which had no `network` beside it."""
         if not isinstance(sandbox_proxy, self.sandbox_proxy_type):
@@ -277,13 +278,13 @@ class MistralSandbox(Sandbox):
                 setup = await first_setup(proxy)
             yield self._proxy_environment(proxy, setup, certificates)
 
-    def _sandbox_proxy(self, transport: Transport, credential: str) -> SandboxProxy:
-        from sandboxes.mistral.sandbox_proxy import SandboxProxy
+    def _sandbox_proxy(self, transport: Transport, credential: str) -> ProxyService:
+        from sandboxes.mistral.sandbox_proxy import SandboxProxy as ProxyService
 
-        return SandboxProxy(transport, credential, self.header_bindings)
+        return ProxyService(transport, credential, self.header_bindings)
 
     def _proxy_environment(
-        self, proxy: SandboxProxy, setup: Setup, certificates: bytes
+        self, proxy: ProxyService, setup: Setup, certificates: bytes
     ) -> ProxyEnvironment:
         from sandboxes.mistral.proxy_environment import ProxyEnvironment
 

@@ -373,7 +373,7 @@ def test_what_an_authorizer_cannot_hold_is_refused_when_the_proxy_is_built() -> 
     mine = GitHubAuthorizer(REPOS, token)
     build(Network.allow(hosts=(GITHUB, API)), mine)
     for network, authorizers, header, fact in (
-        (Network.allow(hosts=(API,)), (mine,), "X-Other", "needs github.com"),
+        (Network.allow(hosts=(API,)), (mine,), "X-Other", "needs network access to github.com"),
         (Network.all(), (mine, mine), "X-Other", "two authorizers claim github.com"),
         (Network.all(), (mine,), "Authorization", "claims what GitHubAuthorizer adds"),
         (Network.all(), (mine,), "authorization", "claims what"),
