@@ -48,7 +48,7 @@ def segments(target: str) -> tuple[str, ...]:
     path = re.sub(r"^[a-z]+://[^/]*", "", path)
     for _ in range(_DECODINGS):
         path = unquote(path)
-    path = re.sub(r";[^/]*", "", path.replace("\\", "/").partition("\0")[0])
+    path = re.sub(r";[^/]*", "", path.replace("\\", "/").replace("\0", ""))
     resolved = posixpath.normpath("/" + path.lstrip("/"))
     return tuple(part for part in resolved.split("/") if part)
 
