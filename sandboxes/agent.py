@@ -49,6 +49,9 @@ class Agent:
         limits: When its sessions close by themselves.
         runtime: `"in_process"`, or `"deployed"`: hooks are rebuilt at each of their
             points and may replay, and a session that fails tells no more than where.
+        hardened: Whether a deployed session whose bindings act as a user acts as its caller
+            alone. False: without a caller it acts as the user of MISTRAL_API_KEY, who
+            deployed the agent.
 
     Raises:
         RefusedConfiguration: An option is unusable.
@@ -64,6 +67,7 @@ class Agent:
         disabled_tools: Sequence[str] = (),
         limits: Limits | None = None,
         runtime: Runtime = "in_process",
+        hardened: bool = True,
     ) -> None:
         environment = NoSandbox() if environment is None else environment
         if not isinstance(environment, Sandbox):
@@ -86,32 +90,40 @@ class Agent:
         if runtime not in get_args(Runtime):
             raise RefusedConfiguration(messages.unknown_runtime())
         self.runtime = runtime
-        self._keyed: dict[str, _Keyed] = {}
+        if not isinstance(hardened, bool):
+            raise RefusedConfiguration(
+                messages.wrong_option("Agent", "hardened", hardened, "pass True or False")
+            )
+        self.hardened = hardened
+        self._keyed: dict[tuple[str, str | None], _Keyed] = {}
 
     async def start_session(
         self,
         session_inputs: Mapping[str, object] | None = None,
         *,
         session_id: str | None = None,
+        identity: str | None = None,
     ) -> Session:
         """Create the sandbox of a new session, ready to use.
 
         Args:
             session_inputs: What its hooks and tools work on, by `input_id`.
             session_id: Names the session; a new UUID if None.
+            identity: The credential of its caller, as whom bindings act; in process the
+                user of MISTRAL_API_KEY if None.
 
         Raises:
             InvalidSessionInput: An input is missing, wrong, or declared by no hook and
                 no tool; nothing was created.
             SandboxStartError: A secret that a binding names is missing or no header
-                value, or the sandbox could not be created.
+                value, a caller is missing, or the sandbox could not be created.
             SessionFailed: A hook's `on_create` raised in a deployed session.
             Exception: Whatever a hook's `on_create` raised otherwise.
         """
         name = uuid.uuid4().hex if session_id is None else session_id
-        return await self._start(name, session_inputs, None)
+        return await self._start(name, session_inputs, None, identity)
 
-    async def resume_session(self, state: JsonValue) -> Session:
+    async def resume_session(self, state: JsonValue, *, identity: str | None = None) -> Session:
         """Go on with a session that was detached, here or in another process.
 
         Its workspace and background processes are as they were left, and no `on_create`
@@ -119,6 +131,7 @@ class Agent:
 
         Args:
             state: What `Session.detach` returned.
+            identity: As for `start_session`: the state holds none.
 
         Raises:
             SandboxError: It is no such value, or of an agent with other hooks.
@@ -130,18 +143,25 @@ class Agent:
             raise SandboxError(
                 "the state is none of a detached session; pass what session.detach() returned"
             ) from None
-        return await self._start(str(name), None, state)
+        return await self._start(str(name), None, state, identity)
 
     async def _start(
-        self, name: str, inputs: Mapping[str, object] | None, resume: JsonValue
+        self,
+        name: str,
+        inputs: Mapping[str, object] | None,
+        resume: JsonValue,
+        identity: str | None,
     ) -> Session:
-        request = OpenRequest(session_id=name, secrets=self._bound_secrets(), resume=resume)
+        request = OpenRequest(
+            session_id=name, secrets=self._bound_secrets(), identity=identity, resume=resume
+        )
         options = SessionOptions(
             inputs=inputs,
             tools=self.tools,
             disabled_tools=self.disabled_tools,
             limits=self.limits,
             deployed=self.runtime == "deployed",
+            hardened=self.hardened,
         )
         runtime = current_runtime()
         if runtime is None:
@@ -154,6 +174,7 @@ class Agent:
         *,
         session_inputs: Mapping[str, object] | None = None,
         idempotency_key: str | None = None,
+        identity: str | None = None,
     ) -> T:
         """Run one turn: a scripted function stands for the model.
 
@@ -164,7 +185,8 @@ class Agent:
         Args:
             turn: Takes the session.
             session_inputs: As for `start_session`; left out where the session goes on.
-            idempotency_key: Names the session among this agent's.
+            idempotency_key: Names the session among this agent's and this identity's.
+            identity: As for `start_session`.
 
         Returns:
             What the turn returned.
@@ -175,8 +197,8 @@ class Agent:
             Exception: Whatever the turn raised, and what `start_session` raises.
         """
         if idempotency_key is not None:
-            return await self._continue(turn, session_inputs, idempotency_key)
-        session = await self.start_session(session_inputs)
+            return await self._continue(turn, session_inputs, idempotency_key, identity)
+        session = await self.start_session(session_inputs, identity=identity)
         if current_runtime() is not None:
             return await session.take_turn(turn)
         async with session:
@@ -187,11 +209,13 @@ class Agent:
         turn: Callable[[Session], Awaitable[T]],
         inputs: Mapping[str, object] | None,
         key: str,
+        identity: str | None,
     ) -> T:
-        keyed = self._keyed.setdefault(key, _Keyed())
+        # What another caller began is not for this one.
+        keyed = self._keyed.setdefault((key, identity), _Keyed())
         async with keyed.lock:  # turns of one session come one after another
             if keyed.session is None:
-                keyed.session = await self.start_session(inputs)
+                keyed.session = await self.start_session(inputs, identity=identity)
             elif inputs is not None:
                 raise SandboxError(
                     f"the session of idempotency_key {key!r} has its inputs since it started; "

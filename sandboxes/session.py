@@ -15,6 +15,7 @@ from sandboxes.contract import (
     SandboxError,
     SandboxStartError,
     SessionLimitReached,
+    acts_as_user,
     messages,
 )
 from sandboxes.contract.inputs import SessionInputs, declared_inputs
@@ -92,7 +93,8 @@ class Session:
         Raises:
             InvalidSessionInput: An input is missing, wrong or declared by nobody; nothing
                 was created.
-            SandboxStartError: The backend could not open it, or hid a hook's error.
+            SandboxStartError: The backend could not open it, or hid a hook's error; or it is
+                hardened, acts as its caller, and has none: nothing was created then.
             SessionFailed: A hook's `on_create` raised in a deployed session; the sandbox
                 is deleted.
             Exception: Whatever a hook's `on_create` raised otherwise, the very object;
@@ -116,6 +118,8 @@ class Session:
     def _prepare(self, options: SessionOptions) -> None:
         """Check all that can be checked before anything is created."""
         sandbox, resume = self._configuration, self._request.resume
+        if options.deployed and options.hardened:
+            self._check_caller()
         if isinstance(resume, dict) and "session" in resume:
             self._earlier = json.loads(json.dumps(resume["session"]))
             self._request = replace(self._request, resume=resume["sandbox"])
@@ -139,6 +143,13 @@ class Session:
         points.inputs = self._inputs
         if not sandbox.opens:
             self.tools = self._offered({})
+
+    def _check_caller(self) -> None:
+        """See that a hardened session has somebody to act for, where it acts for somebody."""
+        sandbox = self._configuration
+        kinds = sorted({type(one).__name__ for one in sandbox.header_bindings if acts_as_user(one)})
+        if kinds and self._request.identity is None:
+            raise SandboxStartError(messages.no_caller(type(sandbox).__name__, kinds))
 
     @property
     def sandbox(self) -> RunningSandbox:

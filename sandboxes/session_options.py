@@ -51,6 +51,8 @@ class SessionOptions:
         disabled_tools: Patterns of the names of tools that it does not get.
         limits: When it closes by itself.
         deployed: Whether its hooks are rebuilt at each point, and replay.
+        hardened: Whether a deployed session acts as its caller alone, and never as who
+            deployed it.
     """
 
     inputs: Mapping[str, object] | None = None
@@ -58,3 +60,4 @@ class SessionOptions:
     disabled_tools: tuple[str, ...] = ()
     limits: Limits = NO_LIMITS
     deployed: bool = False
+    hardened: bool = True

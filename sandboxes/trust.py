@@ -9,6 +9,17 @@ from sandboxes.contract import SandboxStartError
 
 CA_VARIABLE = "SSL_CERT_FILE"
 
+CA_FILE_VARIABLES = (
+    CA_VARIABLE,  # openssl, Python, Go, Ruby
+    "CURL_CA_BUNDLE",
+    "GIT_SSL_CAINFO",
+    "REQUESTS_CA_BUNDLE",
+    "PIP_CERT",
+    "NODE_EXTRA_CA_CERTS",
+    "CARGO_HTTP_CAINFO",
+)
+"""Variables that name the file of certificates that a program trusts."""
+
 SYSTEM_BUNDLES = (
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",

@@ -17,6 +17,11 @@ GATEWAY_IPV4 = "11.77.0.254"
 SUBJECT_IPV6 = "2a11:77::1"
 GATEWAY_IPV6 = "2a11:77::fe"
 
+# Services that the lab has of its own: each has an address for its names.
+SANDBOX_PROXY_ADDRESS = "11.77.0.251"
+MISTRAL_API_ADDRESS = "11.77.0.250"
+GITHUB_ADDRESS = "11.77.0.249"
+
 # The cloud: the provider's address, a router of its own behind the subject's host, and one
 # address of each family for each instance. Its mesh is what an organization's services see of
 # each other.

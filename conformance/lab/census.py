@@ -203,7 +203,7 @@ def _keepers() -> set[int]:
     """Give the processes of the lab's whose kin is no process of the sandbox's host."""
     folder = os.environ.get(LAB_VARIABLE)
     facts = Facts.read(Path(folder)) if folder else Facts("loopback")
-    return {facts.engine_keeper, facts.cloud_keeper} - {0}
+    return {facts.engine_keeper, *facts.service_keepers} - {0}
 
 
 def _on_the_engine() -> Items:

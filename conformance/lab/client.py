@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shutil
 import socket
 import threading
 from pathlib import Path
@@ -16,6 +17,7 @@ from conformance.lab.cloud.client import CloudClient
 from conformance.lab.cloud.place import DOOR
 from conformance.lab.engine_api import EngineApi
 from conformance.lab.errors import LabError, LabUnavailable
+from conformance.lab.github.client import GitHubClient
 from conformance.lab.journal import MARKER, Mark, Sighting
 from conformance.lab.locks import Room, Turn
 from conformance.lab.plan import (
@@ -26,6 +28,7 @@ from conformance.lab.plan import (
     LOCK_NAMES,
     Facts,
 )
+from conformance.lab.sandbox_proxy.client import SandboxProxyClient
 from conformance.lab.seal import verify_seal
 from conformance.lab.sites import Certificate, Names, Site
 from conformance.verdicts import NotRun
@@ -147,11 +150,38 @@ class Lab:
         Raises:
             LabUnavailable: there is none.
         """
-        if not self._facts.cloud:
+        return CloudClient(self._service("cloud"))
+
+    def sandbox_proxy(self) -> SandboxProxyClient:
+        """Give the lab's Sandbox Proxy, which starts at the first question.
+
+        All workers have the one; each check makes users of its own, and is not `alone`.
+
+        Raises:
+            LabUnavailable: there is none.
+        """
+        return SandboxProxyClient(self._service("sandbox proxy"))
+
+    def github(self) -> GitHubClient:
+        """Give the lab's GitHub, which starts at the first question.
+
+        All workers have the one; each check makes repositories of its own, and is not `alone`.
+
+        Raises:
+            LabUnavailable: there is none.
+            NotRun: git is not installed.
+        """
+        if shutil.which("git") is None:
+            raise NotRun("the lab's GitHub needs git; install it (apt-get install git)")
+        return GitHubClient(self._service("GitHub"))
+
+    def _service(self, name: str) -> str:
+        if name not in self._facts.services:
             raise LabUnavailable(
-                "only a sealed lab has a cloud; run as root or allow user namespaces, without --lab"
+                f"only a sealed lab has a {name}; run as root or allow user namespaces, "
+                "without --lab"
             )
-        return CloudClient(self._facts.cloud)
+        return self._facts.services[name]
 
     def require_image(self, name: str) -> None:
         """Check that the lab's container engine has an image: no registry is in reach.

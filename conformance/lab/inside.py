@@ -13,8 +13,7 @@ import sys
 from typing import TYPE_CHECKING, NoReturn
 
 from conformance.lab import addresses, kernel
-from conformance.lab.cloud import place as cloud
-from conformance.lab.cloud.keeper import start_cloud_keeper
+from conformance.lab.cloud.keeper import CLOUD
 from conformance.lab.devices import SCRATCH, mount_devices, mount_scratch
 from conformance.lab.engine import CONTROL_SOCKET, Offer
 from conformance.lab.engine_keeper import start_keeper
@@ -22,17 +21,21 @@ from conformance.lab.engine_place import images_folder
 from conformance.lab.environment import inside
 from conformance.lab.errors import LabUnavailable
 from conformance.lab.files import bind_bundle, bind_configuration, mask_sockets
+from conformance.lab.github.keeper import GITHUB
 from conformance.lab.overlays import FileSeal
 from conformance.lab.plan import BUNDLE_NAME, Facts, Plan
 from conformance.lab.processes import close_all, exec_command, exit_code_of, fork, leave_group
+from conformance.lab.sandbox_proxy.keeper import SANDBOX_PROXY
 from conformance.lab.seal import namespace_ids, verify_seal
 from conformance.lab.servers.start import ServerProcess, start_servers
+from conformance.lab.services import start_keeper as start_service
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 _LAB_FOLDER = SCRATCH / "lab"
+_SERVICES = (CLOUD, SANDBOX_PROXY, GITHUB)
 
 
 def run_init(
@@ -80,11 +83,11 @@ def run_init(
     bind_bundle(bundle)
     os.chdir(plan.cwd)  # the old handle points below the overlay
     environ = inside(plan.environ, scratch=SCRATCH, lab=_LAB_FOLDER, bundle=bundle)
+    ours = (*plan.pass_fds, lifeline, plan.status)
     keeper = 0
     if not isinstance(offered, str):
-        ours = (*plan.pass_fds, lifeline, plan.status)
         keeper = start_keeper(offered, handle, environ, ours)
-    cloud_keeper = start_cloud_keeper(servers.pid, (*plan.pass_fds, lifeline, plan.status))
+    keepers = [start_service(service, servers.pid, ours) for service in _SERVICES]
     facts = Facts(
         mode="sealed",
         namespaces=namespace_ids(),
@@ -95,8 +98,8 @@ def run_init(
         engine_missing=offered if isinstance(offered, str) else "",
         engine_keeper=keeper,
         engine_images=str(images_folder(plan.environ)),
-        cloud=str(cloud.CONTROL_SOCKET),
-        cloud_keeper=cloud_keeper,
+        services={service.name: str(service.control) for service in _SERVICES},
+        service_keepers=tuple(keepers),
     )
     facts.write(_LAB_FOLDER)
     kernel.drop_capabilities(kernel.MACHINE_CAPABILITIES if os.geteuid() == 0 else None)

@@ -78,8 +78,8 @@ class Facts:
         engine: socket at which the lab's container engine is asked for; empty where none is.
         engine_missing: why there is none, and what to do.
         engine_keeper: process that all of the engine's descend from.
-        cloud: socket at which the lab's cloud is asked for; empty where none is.
-        cloud_keeper: process that all of the cloud's descend from.
+        services: sockets at which services of the lab's own are asked for, by their names.
+        service_keepers: processes that all of theirs descend from.
         own_engine: address of the person's own engine, where the lab offers to use that.
         place: name of all sites in a lab without names; empty where each has its address.
         engine_images: folder of the machine that the engine loads images from.
@@ -95,8 +95,8 @@ class Facts:
     engine_missing: str = ""
     engine_keeper: int = 0
     engine_images: str = ""
-    cloud: str = ""
-    cloud_keeper: int = 0
+    services: Mapping[str, str] = field(default_factory=dict)
+    service_keepers: tuple[int, ...] = ()
     own_engine: str = ""
     place: str = "localhost"
 
@@ -117,5 +117,6 @@ class Facts:
             raise LabError(
                 f"{folder} holds no laboratory ({cause}); start the command through run_in_lab"
             ) from cause
-        fields["hidden"] = tuple(fields["hidden"])
+        for name in ("hidden", "service_keepers"):
+            fields[name] = tuple(fields[name])
         return cls(**fields)

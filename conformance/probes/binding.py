@@ -46,11 +46,15 @@ class Ask:
         target: Its path and query, as it is sent.
         headers: What the command adds itself.
         host: Another Host header than the site's.
+        method: How it asks.
+        body: What goes with it, in ASCII.
     """
 
     target: str = "/"
     headers: tuple[tuple[str, str], ...] = ()
     host: str = ""
+    method: str = "GET"
+    body: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +79,10 @@ def _fields(site: Site, port: int, number: int, ask: Ask) -> list[tuple[str, str
 
 
 def _python(site: Site, port: int, asks: Sequence[Ask], verified: bool) -> str:
-    sent = [[ask.target, _fields(site, port, no, ask)] for no, ask in enumerate(asks)]
+    sent = [
+        [ask.method, ask.target, _fields(site, port, no, ask), ask.body]
+        for no, ask in enumerate(asks)
+    ]
     check = "verified" if verified else "unverified"
     return tunneller("asks", site.name, port, check, json.dumps(sent))
 
@@ -85,6 +92,7 @@ def _curl(site: Site, port: int, asks: Sequence[Ask], verified: bool) -> str:
     for number, ask in enumerate(asks):
         words = ["curl", "-s", "-S", "-i", "-m", str(CLIENT_SECONDS), "--path-as-is"]
         words += [] if verified else ["-k"]
+        words += [] if ask.method == "GET" else ["-X", ask.method, "--data-raw", ask.body]
         for name, value in _fields(site, port, number, ask):
             if name != "Host" or ask.host:
                 words += ["-H", f"{name}: {value}"]

@@ -9,9 +9,11 @@ import base64
 import http.client
 import json
 import os
+import select
 import socket
 import ssl
 import sys
+import threading
 import typing
 import urllib.parse
 
@@ -25,9 +27,13 @@ def connect(host: str, port: str) -> socket.socket:
     if not proxy:
         return socket.create_connection((host, int(port)), SECONDS)
     parts = urllib.parse.urlsplit(proxy if "//" in proxy else "//" + proxy)
-    peer = socket.create_connection((parts.hostname or "", parts.port or 80), SECONDS)
-    place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    head = f"CONNECT {place} HTTP/1.1\r\nHost: {place}\r\n"
+    secret = parts.scheme == "https"
+    place = parts.hostname or "", parts.port or (443 if secret else 80)
+    peer = socket.create_connection(place, SECONDS)
+    if secret:
+        peer = ssl.create_default_context().wrap_socket(peer, server_hostname=place[0])
+    aim = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    head = f"CONNECT {aim} HTTP/1.1\r\nHost: {aim}\r\n"
     if parts.username:
         user = urllib.parse.unquote(f"{parts.username}:{parts.password or ''}")
         head += f"Proxy-Authorization: Basic {base64.b64encode(user.encode()).decode()}\r\n"
@@ -40,7 +46,37 @@ def connect(host: str, port: str) -> socket.socket:
         answer += piece
     if answer.split(b" ")[1:2] != [b"200"]:
         raise ConnectionError(answer.decode(errors="replace"))
-    return peer
+    return joined(peer) if isinstance(peer, ssl.SSLSocket) else peer
+
+
+def joined(far: ssl.SSLSocket) -> socket.socket:
+    """Give a plain socket that leads into TLS, since TLS within TLS needs one."""
+    near, ours = socket.socketpair()
+    near.settimeout(SECONDS)
+    threading.Thread(target=pump, args=(ours, far), daemon=True).start()
+    return near
+
+
+def pump(near: socket.socket, far: ssl.SSLSocket) -> None:
+    """Pass on what comes from either end, until one of them has done."""
+    with near, far:
+        while True:
+            ready = [far] if far.pending() else select.select([near, far], [], [])[0]
+            if far in ready:
+                far.setblocking(False)
+                try:
+                    data = far.recv(65536)
+                except ssl.SSLWantReadError:
+                    data = None
+                if data == b"":
+                    return
+                near.sendall(data or b"")
+            if near in ready:
+                data = near.recv(65536)
+                if not data:
+                    return
+                far.settimeout(SECONDS)
+                far.sendall(data)
 
 
 def raw(host: str, port: str, payload: str) -> bytes:
@@ -69,22 +105,24 @@ def tls(host: str, port: str, name: str, header: str, path: str) -> bytes:
 def asks(host: str, port: str, check: str, text: str) -> bytes:
     """Send requests one after the other, on one connection while it lasts, and give the answers.
 
-    Each is a target and a list of headers, sent as they are.
+    Each is a method, a target, a list of headers and a body, sent as they are.
     """
     context = ssl.create_default_context()
     if check == "unverified":
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     answers, peer = b"", None  # type: bytes, typing.Optional[ssl.SSLSocket]
-    for target, headers in json.loads(text):
-        lines = ["GET " + target + " HTTP/1.1"]
+    for method, target, headers, body in json.loads(text):
+        lines = [method + " " + target + " HTTP/1.1"]
         lines += [name + ": " + value for name, value in headers]
-        request = ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+        if body or method not in ("GET", "HEAD"):
+            lines.append("Content-Length: " + str(len(body)))
+        request = ("\r\n".join(lines) + "\r\n\r\n" + body).encode("latin-1")
         try:
             if peer is None:
                 peer = context.wrap_socket(connect(host, port), server_hostname=host)
             peer.sendall(request)
-            answer = http.client.HTTPResponse(peer)
+            answer = http.client.HTTPResponse(peer, method=method)
             answer.begin()
             head = "".join(f"{name}: {value}\n" for name, value in answer.getheaders())
             answers += f"{answer.status}\n{head}\n".encode("latin-1") + answer.read() + b"\n"

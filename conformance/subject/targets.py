@@ -16,7 +16,7 @@ from conformance.subject.declarations import Declared, parameters
 from conformance.subject.loading import TargetError
 from conformance.subject.loop import LoopThread
 from conformance.verdicts import NotApplicable, Violation
-from sandboxes.contract import OpenRequest, RefusedConfiguration
+from sandboxes.contract import OpenRequest, RefusedConfiguration, SandboxProxy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
@@ -24,7 +24,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.subject.facade import Box
-    from sandboxes.contract import EgressPolicy, HeaderBinding, Network, RunningSandbox, Sandbox
+    from sandboxes.contract import (
+        EgressPolicy,
+        GitHubBinding,
+        HeaderBinding,
+        MistralApiBinding,
+        Network,
+        RunningSandbox,
+        Sandbox,
+    )
     from sandboxes.session import Session
 
 T = TypeVar("T")
@@ -116,6 +124,22 @@ class Target:
         """The value type that header bindings are written with."""
         return self.cls.header_binding_type
 
+    @property
+    def GitHubBinding(self) -> type[GitHubBinding]:
+        """The value type that access to GitHub is written with."""
+        return self.cls.github_binding_type
+
+    @property
+    def MistralApiBinding(self) -> type[MistralApiBinding]:
+        """The value type that access to Mistral's API is written with."""
+        return self.cls.mistral_api_binding_type
+
+    @property
+    def SandboxProxy(self) -> type[SandboxProxy]:
+        """The value type that the constructor takes as `sandbox_proxy`, if it takes one."""
+        found: type[SandboxProxy] = getattr(self.cls, "sandbox_proxy_type", SandboxProxy)
+        return found
+
     def has_option(self, name: str) -> bool:
         """Whether the constructor has this keyword."""
         return name in self.declared.parameters
@@ -161,6 +185,7 @@ class Target:
         *,
         session_id: str | None = None,
         secrets: Mapping[str, str] | None = None,
+        identity: str | None = None,
         resume: Any = None,  # noqa: ANN401 - JSON
         **overrides: Any,  # noqa: ANN401
     ) -> AbstractContextManager[Box]:
@@ -172,7 +197,9 @@ class Target:
             Exception: What its constructor or `open` raised, unchanged.
         """
         sandbox = self.build(**overrides)
-        return self.enter(sandbox, session_id=session_id, secrets=secrets, resume=resume)
+        return self.enter(
+            sandbox, session_id=session_id, secrets=secrets, identity=identity, resume=resume
+        )
 
     def enter(
         self,
@@ -180,6 +207,7 @@ class Target:
         *,
         session_id: str | None = None,
         secrets: Mapping[str, str] | None = None,
+        identity: str | None = None,
         resume: Any = None,  # noqa: ANN401 - JSON
         insist: bool = False,
     ) -> AbstractContextManager[Box]:
@@ -189,12 +217,13 @@ class Target:
             sandbox: The sandbox.
             session_id: A unique one if None.
             secrets: Values of secrets.
+            identity: Credential of the session's caller.
             resume: What an earlier one gave when it was detached.
             insist: Try it also with one that says that it opens nothing.
         """
         if not insist and not self.declared.fact("opens"):
             raise NotApplicable(f"{self.cls.__name__} opens nothing")
-        request = self.request(session_id, secrets, resume)
+        request = self.request(session_id, secrets, resume, identity)
         return facade.opened(self._live_loop(), sandbox, request)
 
     def session(
@@ -202,6 +231,7 @@ class Target:
         *,
         session_id: str | None = None,
         secrets: Mapping[str, str] | None = None,
+        identity: str | None = None,
         opened: list[RunningSandbox] | None = None,
         **overrides: Any,  # noqa: ANN401
     ) -> AbstractContextManager[Box]:
@@ -210,6 +240,7 @@ class Target:
         Args:
             session_id: A unique one if None.
             secrets: Values of secrets.
+            identity: Credential of its caller.
             opened: Takes the subject's own object, also of a session that does not start.
             **overrides: Constructor keywords.
 
@@ -220,7 +251,7 @@ class Target:
         from sandboxes.session import Session
 
         sandbox = self.build(**overrides)
-        request = self.request(session_id, secrets)
+        request = self.request(session_id, secrets, identity=identity)
 
         made: list[Session] = []
 
@@ -287,11 +318,13 @@ class Target:
         session_id: str | None = None,
         secrets: Mapping[str, str] | None = None,
         resume: Any = None,  # noqa: ANN401 - JSON
+        identity: str | None = None,
     ) -> OpenRequest:
         """What a session in this laboratory brings; its id is a unique one if None."""
         return OpenRequest(
             session_id=session_id or f"conformance-{os.getpid()}-{uuid.uuid4().hex[:12]}",
             secrets=secrets or {},
+            identity=identity,
             ca_bundle=self.surroundings().ca_bundle,
             resume=resume,
         )

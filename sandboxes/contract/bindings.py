@@ -20,7 +20,11 @@ MISTRAL_API_HOST = "api.mistral.ai"
 
 # RFC 9110, section 5.6.2: a header name is a token.
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_REPOSITORY = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})/[A-Za-z0-9._-]{1,100}")
+# No name that a path resolves away, and none with the ending that git adds to one.
+_REPOSITORY = re.compile(
+    r"[A-Za-z0-9][A-Za-z0-9_-]{0,38}/(?!\.{1,2}\Z)(?!.*\.git\Z)[A-Za-z0-9._-]{1,100}",
+    re.IGNORECASE,
+)
 
 
 def _check_ttl(binding: object, seconds: object) -> None:
@@ -143,6 +147,11 @@ class WorkspaceHeaderBindings:
     def hosts(self) -> tuple[str, ...]:
         """None in particular: the rules, and so their hosts, are not in the configuration."""
         return ()
+
+
+def acts_as_user(binding: AnyBinding) -> bool:
+    """Whether what a binding adds is the session user's own, and not one of the agent's secrets."""
+    return not isinstance(binding, HeaderBinding)
 
 
 AnyBinding = HeaderBinding | GitHubBinding | MistralApiBinding | WorkspaceHeaderBindings

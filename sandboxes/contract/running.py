@@ -37,7 +37,8 @@ class OpenRequest:
         session_id: Names the session; equal ids of one configuration mean the same
             session.
         secrets: Values of the secrets that the header bindings name.
-        identity: The user on whose behalf the session runs, where the platform knows one.
+        identity: The credential of the user on whose behalf the session runs. None in
+            process: then it is the user of MISTRAL_API_KEY.
         ca_bundle: PEM file of certificates that programs inside must trust beside
             their own.
         resume: What `RunningSandbox.detach` returned when the session left elsewhere.
@@ -45,7 +46,7 @@ class OpenRequest:
 
     session_id: str
     secrets: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
-    identity: str | None = None
+    identity: str | None = field(default=None, repr=False)
     ca_bundle: Path | None = None
     resume: JsonValue = None
 

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
+from sandboxes.trust import CA_FILE_VARIABLES
+
 _PROXY = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
 _NO_PROXY = ("NO_PROXY", "no_proxy")
-_CA_FILE = (
-    "SSL_CERT_FILE",  # openssl, Python, Go, Ruby
-    "CURL_CA_BUNDLE",
-    "GIT_SSL_CAINFO",
-    "REQUESTS_CA_BUNDLE",
-    "PIP_CERT",
-    "NODE_EXTRA_CA_CERTS",
-    "CARGO_HTTP_CAINFO",
-)
 
 
 def environment(address: str, ca_file: str) -> dict[str, str]:
@@ -25,6 +18,6 @@ def environment(address: str, ca_file: str) -> dict[str, str]:
     variables = dict.fromkeys(_PROXY, f"http://{address}")
     # What listens inside is reached without the proxy, which would refuse it.
     variables |= dict.fromkeys(_NO_PROXY, "localhost,127.0.0.1,::1")
-    variables |= dict.fromkeys(_CA_FILE, ca_file)
+    variables |= dict.fromkeys(CA_FILE_VARIABLES, ca_file)
     variables["NODE_USE_ENV_PROXY"] = "1"
     return variables

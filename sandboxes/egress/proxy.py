@@ -7,6 +7,8 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from sandboxes.egress import authorizers as authorizing
+from sandboxes.egress.asking import ask
 from sandboxes.egress.client_hello import NotTls, RecordGate
 from sandboxes.egress.denied import Denied
 from sandboxes.egress.environment import environment
@@ -16,7 +18,7 @@ from sandboxes.egress.origins import Origins, dial, resolve
 from sandboxes.egress.redaction import Redaction
 from sandboxes.egress.relay import Relay
 from sandboxes.egress.requests import judge_bound, judge_plain
-from sandboxes.egress.rules import by_host, rules_of
+from sandboxes.egress.rules import NO_RULES, by_host, rules_of
 from sandboxes.egress.session_ca import SessionCa
 from sandboxes.egress.tls import TlsWire
 from sandboxes.egress.tunnel import RefusedHello, hello_for, pass_on
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from sandboxes.contract import AnyBinding, HostEntry, Network
+    from sandboxes.egress.authorizers import Answered, Authorizer, Header
+    from sandboxes.egress.bodies import Body
     from sandboxes.egress.heads import RequestHead
     from sandboxes.egress.origins import Dial, Resolve
     from sandboxes.egress.requests import Outgoing
@@ -70,7 +74,8 @@ class EgressProxy:
     Tunnels to hosts with bindings are opened: the proxy speaks TLS with both ends, checks
     the origin's certificate, judges each request, takes out the bound headers and adds
     the bindings' own. Answers there are searched for the secrets. Nobody has to trust
-    the proxy for other hosts.
+    the proxy for other hosts. So are tunnels to the hosts of `authorizers`, where each request
+    is judged by its authorizer, which gives the credential that joins it.
 
     What it cannot see: which host a request names within a tunnel that it does not open,
     and secrets that an origin sends back in another shape.
@@ -81,6 +86,7 @@ class EgressProxy:
             that is bound already, of any network namespace. It is closed, and the path
             removed, when the proxy closes.
         bindings: Header bindings; of the type `HeaderBinding` only.
+        authorizers: Judges of the requests to certain hosts, such as a `GitHubAuthorizer`.
         secrets: The values that the bindings name.
         ca_bundle: PEM file of certificates that are trusted beside the system's.
         block_private_addresses: Whether private and loopback addresses stay refused.
@@ -100,6 +106,7 @@ class EgressProxy:
         *,
         listen: socket.socket | Path,
         bindings: Iterable[AnyBinding] = (),
+        authorizers: Iterable[Authorizer] = (),
         secrets: Mapping[str, str] | None = None,
         ca_bundle: Path | None = None,
         block_private_addresses: bool = True,
@@ -110,11 +117,13 @@ class EgressProxy:
         self._network = network
         self._entries = frozenset(network.entries)
         self._rules = by_host(rules_of(network, bindings, secrets or {}))
+        self._authorizers = authorizing.by_host(network, authorizers, self._rules)
+        self._opened = self._rules.keys() | self._authorizers.keys()
         # All secrets everywhere: one host may show what another was told.
         self._redaction = Redaction(
             secret for rules in self._rules.values() for secret in rules.secrets
         )
-        self._ca = SessionCa(self._rules)
+        self._ca = SessionCa(self._opened)
         self._limits = limits or ProxyLimits()
         self._bundle = b"" if ca_bundle is None else ca_bundle.read_bytes()
         self._origins = Origins(
@@ -129,7 +138,7 @@ class EgressProxy:
         self._serving: set[asyncio.Task[None]] = set()
 
     def __repr__(self) -> str:
-        return f"EgressProxy({self._network!r}, bound={sorted(map(str, self._rules))})"
+        return f"EgressProxy({self._network!r}, bound={sorted(map(str, self._opened))})"
 
     @property
     def ca_pem(self) -> bytes:
@@ -137,7 +146,7 @@ class EgressProxy:
 
         The latter is there only where bindings make the proxy open tunnels.
         """
-        return (self._ca.pem if self._rules else b"") + self._bundle
+        return (self._ca.pem if self._opened else b"") + self._bundle
 
     @property
     def trusted_pem(self) -> bytes:
@@ -237,7 +246,7 @@ class EgressProxy:
             client, heads, self._judge_plain, self._origins.connect, None, self._limits
         ).run(head)
 
-    def _judge_plain(self, head: RequestHead) -> Outgoing:
+    async def _judge_plain(self, head: RequestHead, _body: Body) -> Outgoing:
         outgoing = judge_plain(head)
         if self._network.mode != "all":
             raise Denied(403, self._blocked(outgoing.origin, what="plain HTTP"))
@@ -258,7 +267,7 @@ class EgressProxy:
         mode = self._network.mode
         if mode == "none" or (mode == "allow" and asked not in self._entries):
             raise Denied(403, self._blocked(asked))
-        if asked in self._rules:
+        if asked in self._opened:
             await self._open_up(client, heads, asked)
             return
         origin = await self._origins.connect(asked)
@@ -279,10 +288,15 @@ class EgressProxy:
         stream = TlsWire(client, self._ca.context(asked), server_side=True, first=first)
         async with asyncio.timeout(seconds):
             await stream.handshake(seconds)
-        rules = self._rules[asked]
+        rules = self._rules.get(asked, NO_RULES)
+        authorizer = self._authorizers.get(asked)
+        own = frozenset() if authorizer is None else authorizing.own_headers(authorizer)
 
-        def judge(head: RequestHead) -> Outgoing:
-            return judge_bound(head, asked, rules)
+        async def judge(head: RequestHead, body: Body) -> Outgoing:
+            outgoing = judge_bound(head, asked, rules, own)
+            if authorizer is None:
+                return outgoing
+            return await self._authorized(outgoing, head, body, authorizer)
 
         inner = HeadReader(stream, self._limits)
         relay = Relay(
@@ -299,3 +313,15 @@ class EgressProxy:
             await self._refuse(stream, denied)
         else:
             await stream.linger()
+
+    async def _authorized(
+        self, outgoing: Outgoing, head: RequestHead, body: Body, authorizer: Authorizer
+    ) -> Outgoing:
+        outgoing, granted = await authorizing.authorized(
+            outgoing, head, body, authorizer, self._ask
+        )
+        self._redaction.learn(granted.secrets)
+        return outgoing
+
+    async def _ask(self, origin: HostEntry, target: str, headers: tuple[Header, ...]) -> Answered:
+        return await ask(self._origins, self._limits, origin, target, headers)

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 SHORTEST = 8
 """Shorter secrets are not looked for: they would be found in what is none."""
 
+_MOST_LEARNED = 16
+
 
 def _spellings(secret: bytes) -> set[bytes]:
     text = secret.decode("ascii")
@@ -29,6 +31,22 @@ class Redaction:
     """
 
     def __init__(self, secrets: Iterable[bytes]) -> None:
+        self._secrets = frozenset(secrets)
+        # In the order in which they came: of what is renewed, the oldest are over.
+        self._learned: dict[bytes, None] = {}
+        self._prepare()
+
+    def learn(self, secrets: Iterable[bytes]) -> None:
+        """Look for further secrets from now on, and for no more than the latest of these."""
+        new = [secret for secret in secrets if secret not in self._learned]
+        if new:
+            self._learned |= dict.fromkeys(new)
+            for old in list(self._learned)[:-_MOST_LEARNED]:
+                del self._learned[old]
+            self._prepare()
+
+    def _prepare(self) -> None:
+        secrets = self._secrets | self._learned.keys()
         found = {spelling for secret in secrets for spelling in _spellings(secret)}
         # The longest first: one secret may begin as another.
         self._spellings = sorted(

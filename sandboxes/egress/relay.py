@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import h11
 
+from sandboxes.egress.bodies import Body
 from sandboxes.egress.denied import Denied
 from sandboxes.egress.redaction import RedactedStream
 from sandboxes.egress.rules import HOP_BY_HOP
@@ -72,10 +73,11 @@ class Relay:
 
     async def _exchange(self, head: RequestHead) -> bool:
         """Serve one request; whether the connection can serve another."""
-        outgoing = self._judge(head)
+        body = Body(head, self._client, self._heads, self._limits)
+        outgoing = await self._judge(head, body)
         kept = self._kept_for(outgoing)
         if kept is not None:
-            exchange = self._new_exchange(head, outgoing, kept)
+            exchange = self._new_exchange(head, body, outgoing, kept)
             try:
                 return await self._run(exchange)
             except Denied:
@@ -84,11 +86,13 @@ class Relay:
                     raise
         self._origin = await self._connect(outgoing.origin)
         self._origin_is = outgoing.origin
-        return await self._run(self._new_exchange(head, outgoing, self._origin))
+        return await self._run(self._new_exchange(head, body, outgoing, self._origin))
 
-    def _new_exchange(self, head: RequestHead, outgoing: Outgoing, origin: Stream) -> _Exchange:
+    def _new_exchange(
+        self, head: RequestHead, body: Body, outgoing: Outgoing, origin: Stream
+    ) -> _Exchange:
         return _Exchange(
-            head, outgoing, self._client, origin, self._heads, self._redaction, self._limits
+            head, body, outgoing, self._client, origin, self._heads, self._redaction, self._limits
         )
 
     async def _run(self, exchange: _Exchange) -> bool:
@@ -118,6 +122,7 @@ class _Exchange:
     def __init__(
         self,
         head: RequestHead,
+        body: Body,
         outgoing: Outgoing,
         client: Stream,
         origin: Stream,
@@ -125,7 +130,7 @@ class _Exchange:
         redaction: Redaction | None,
         limits: ProxyLimits,
     ) -> None:
-        self._head, self._outgoing = head, outgoing
+        self._head, self._body, self._outgoing = head, body, outgoing
         self._client, self._origin, self._heads = client, origin, heads
         self._redaction, self._limits = redaction, limits
         self._down = head.machine
@@ -150,7 +155,13 @@ class _Exchange:
                 headers=self._outgoing.headers,
             )
         )
-        if self._head.has_body:
+        held = self._outgoing.body
+        if held is not None:
+            sent = self._up.send(h11.Data(data=held)) or b""
+            sent += self._up.send(h11.EndOfMessage()) or b""
+            await self._origin.send((request or b"") + sent)
+            await self._answer()
+        elif self._head.has_body:
             await self._origin.send(request or b"")
             await self._both_ways()
         else:
@@ -180,36 +191,12 @@ class _Exchange:
     async def _upload(self) -> None:
         """Send the body on; whatever goes wrong, the origin gets no end of it."""
         try:
-            if self._down.they_are_waiting_for_100_continue:
-                go_on = h11.InformationalResponse(status_code=100, headers=[])
-                await self._client.send(self._down.send(go_on) or b"")
-            ahead, self._heads.read_ahead = self._heads.read_ahead, b""
-            if ahead:
-                self._down.receive_data(ahead)
-            while True:
-                event = self._down.next_event()
-                if event is h11.NEED_DATA:
-                    self._down.receive_data(await self._more_of_client())
-                elif isinstance(event, h11.Data):
-                    await self._origin.send(self._up.send(h11.Data(data=event.data)) or b"")
-                elif isinstance(event, h11.EndOfMessage):
-                    # Trailers end here: they were judged by nobody.
-                    await self._origin.send(self._up.send(h11.EndOfMessage()) or b"")
-                    return
-                else:
-                    raise Denied(400, "the body of the request is cut short")
-        except h11.RemoteProtocolError:
-            self._origin.abort()
-            raise Denied(400, "the body of the request is malformed") from None
+            while (piece := await self._body.next()) is not None:
+                await self._origin.send(self._up.send(h11.Data(data=piece)) or b"")
+            await self._origin.send(self._up.send(h11.EndOfMessage()) or b"")
         except (Denied, OSError):
             self._origin.abort()
             raise
-
-    async def _more_of_client(self) -> bytes:
-        try:
-            return await self._client.receive(self._limits.silence_seconds)
-        except TimeoutError:
-            raise Denied(408, "the body of the request is too slow") from None
 
     async def _answer(self) -> None:
         try:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from sandboxes.egress.bodies import Body
 from sandboxes.egress.denied import Denied
 from sandboxes.egress.heads import RequestHead, authority
 from sandboxes.egress.rules import FRAMING, HOP_BY_HOP, folded
@@ -30,19 +31,21 @@ class Outgoing:
         method: As the client sent it.
         target: Path and query.
         headers: All of them, the bound ones included.
+        body: All of it, where it was read to judge the request; None where it is to come.
     """
 
     origin: HostEntry
     method: bytes
     target: bytes
     headers: list[tuple[bytes, bytes]]
+    body: bytes | None = None
 
     def __repr__(self) -> str:
         return f"Outgoing({self.method!r} to {self.origin})"
 
 
-Judge = Callable[[RequestHead], Outgoing]
-"""Decides on one request; raises `Denied` where it is not let through."""
+Judge = Callable[[RequestHead, Body], Awaitable[Outgoing]]
+"""Decides on one request, with its body if need be; raises `Denied` where it is not let through."""
 
 
 def _refuse_methods(head: RequestHead) -> None:
@@ -75,7 +78,12 @@ def _rewritten(
     return headers
 
 
-def judge_bound(head: RequestHead, origin: HostEntry, rules: HostRules) -> Outgoing:
+def judge_bound(
+    head: RequestHead,
+    origin: HostEntry,
+    rules: HostRules,
+    stripped: frozenset[bytes] = frozenset(),
+) -> Outgoing:
     """Judge a request that came through a tunnel to a host with bindings.
 
     The bound headers are taken out wherever they come from, and the rules' own put in
@@ -85,6 +93,7 @@ def judge_bound(head: RequestHead, origin: HostEntry, rules: HostRules) -> Outgo
         head: The request.
         origin: Where the tunnel was asked to go.
         rules: Of that host.
+        stripped: Further headers that are taken out, as `folded` gives them.
 
     Raises:
         Denied: It could be taken for another request than was judged.
@@ -97,10 +106,11 @@ def judge_bound(head: RequestHead, origin: HostEntry, rules: HostRules) -> Outgo
     if head.values(b"upgrade"):
         raise Denied(400, f"no other protocol is let through to {origin}, which has bindings")
     listed = {folded(name) for name in _listed_in_connection(head)}
-    if listed & (FRAMING | rules.bound):
+    taken = rules.bound | stripped
+    if listed & (FRAMING | taken):
         raise Denied(400, "the Connection header names one that is not of the connection")
     added = rules.headers_for(head.target.partition(b"?")[0])
-    headers = _rewritten(head, origin, str(origin), listed | rules.bound | _NO_PARTS)
+    headers = _rewritten(head, origin, str(origin), listed | taken | _NO_PARTS)
     headers.append((b"Accept-Encoding", b"identity"))
     return Outgoing(origin, head.method, head.target, headers + added)
 

@@ -134,7 +134,7 @@ class HostRules:
     """The rules of one host.
 
     Args:
-        rules: All of that host, at least one.
+        rules: All of that host.
     """
 
     def __init__(self, rules: Iterable[Rule]) -> None:
@@ -163,6 +163,10 @@ class HostRules:
             if is_under(path, rule.path_prefix):
                 best.setdefault(folded(rule.header), rule)
         return tuple(best.values())
+
+
+NO_RULES = HostRules(())
+"""Of a host that has none."""
 
 
 def by_host(rules: Iterable[Rule]) -> dict[HostEntry, HostRules]:

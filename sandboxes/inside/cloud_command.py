@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import Any
 
 from sandboxes import process_tree, supervisor
-from sandboxes.inside import cloud_call, cloud_secrecy
+from sandboxes.inside import cloud_call, cloud_environment, cloud_secrecy
 
 _PIECE = 65_536
 _LARGEST_PIPE = 1024 * 1024
@@ -229,6 +229,12 @@ def main() -> None:
     if asked["instance"] != cloud_call.instance():
         cloud_call.answer({"restarted": True})
         return
+    if asked["setup"]:
+        variables = cloud_environment.variables(asked["setup"])
+        if variables is None:
+            cloud_call.answer({"setup": "missing"})  # and nothing runs without it
+            return
+        asked["environ"].update(variables)
     os.makedirs(asked["folder"], exist_ok=True)
     with suppress(OSError), open("/proc/self/comm", "w") as file:
         file.write(supervisor.NAME)

@@ -9,14 +9,7 @@ import tempfile
 import zlib
 from contextlib import suppress
 
-from sandboxes.inside import cloud_call
-
-_BUNDLES = (
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/ca-bundle.pem",
-    "/etc/ssl/cert.pem",
-)
+from sandboxes.inside import cloud_bundle, cloud_call
 
 
 def workspace(folders: list[str]) -> str:
@@ -29,21 +22,6 @@ def workspace(folders: list[str]) -> str:
     return tempfile.mkdtemp(prefix="workspace-")
 
 
-def bundle(certificates: bytes) -> str:
-    """A file of the image's certificates and these."""
-    for place in _BUNDLES:
-        with suppress(OSError), open(place, "rb") as file:
-            certificates = file.read() + b"\n" + certificates
-            break
-    for folder in ("/etc", tempfile.gettempdir()):
-        path = os.path.join(folder, "sandbox-ca.pem")
-        with suppress(OSError), open(path, "wb") as file:
-            file.write(certificates)
-            os.chmod(path, 0o644)
-            return path
-    return ""
-
-
 def main() -> None:
     """Do what the arguments ask."""
     asked = cloud_call.request()
@@ -53,7 +31,7 @@ def main() -> None:
             "folder": workspace(asked["folders"]),
             "instance": cloud_call.instance(),
             "bash": shutil.which("bash") or "",
-            "bundle": bundle(certificates) if certificates else "",
+            "bundle": cloud_bundle.bundle(certificates) if certificates else "",
         }
     )
 

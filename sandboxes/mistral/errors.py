@@ -57,10 +57,10 @@ def refused(sandbox: str, action: str, status: int, said: str) -> str:
     return f"{sandbox}: the cloud did not {action} ({answer}); mend the option that it names"
 
 
-def unanswered(sandbox: str, action: str, fact: str) -> str:
+def unanswered(sandbox: str, action: str, fact: str, peer: str = "the cloud") -> str:
     """Say that no answer came at all."""
     return (
-        f"{sandbox}: the cloud gave no answer when asked to {action} ({fact}); "
+        f"{sandbox}: {peer} gave no answer when asked to {action} ({fact}); "
         "see whether this machine reaches it, and try again"
     )
 
@@ -115,11 +115,57 @@ def plain_address(sandbox: str, origin: str) -> str:
     )
 
 
-def nonsense(sandbox: str, action: str, fact: str) -> str:
+def nonsense(sandbox: str, action: str, fact: str, variable: str = "KOYEB_API_HOST") -> str:
     """Say that an answer is not what the protocol says."""
     return (
-        f"{sandbox}: the cloud's answer to {action} cannot be read ({fact}); "
-        "see whether KOYEB_API_HOST names the cloud"
+        f"{sandbox}: the answer to {action} cannot be read ({fact}); "
+        f"see whether {variable} names the right place"
+    )
+
+
+def no_identity(sandbox: str, variable: str) -> str:
+    """Say that there is nobody to act for."""
+    return (
+        f"{sandbox}: header_bindings act as a user, and there is none: {variable} is not set; "
+        "set it, or start the session with identity="
+    )
+
+
+def no_bootstrap(sandbox: str, status: int, said: str) -> str:
+    """Say that Sandbox Proxy refused, and why."""
+    answer = f"HTTP {status}{': ' + said if said else ''}"
+    if status == 401:
+        remedy = "start the session with a valid identity, or set MISTRAL_API_KEY to a valid key"
+    elif status == 403:
+        remedy = "connect the user's GitHub account to these repositories, or leave them out"
+    elif status >= 500 or status == 429:
+        remedy = "try again later"
+    else:
+        remedy = "mend the binding that it names"
+    return f"{sandbox}: Sandbox Proxy did not set up the bindings ({answer}); {remedy}"
+
+
+def not_installed(sandbox: str, fact: str) -> str:
+    """Say that what Sandbox Proxy gave is not inside."""
+    return (
+        f"{sandbox}: the environment of Sandbox Proxy could not be installed ({fact}); "
+        "use an image with a folder that can be written to"
+    )
+
+
+def not_renewed(sandbox: str, fact: str) -> str:
+    """Say that the session ends here, because its credentials do."""
+    return (
+        f"{sandbox}: the credentials of Sandbox Proxy could not be renewed, and a session never "
+        f"runs without its bindings ({fact}); close it, and start another one"
+    )
+
+
+def not_kept(sandbox: str, fact: str) -> str:
+    """Say that the session ends here, because something inside takes its bindings away."""
+    return (
+        f"{sandbox}: the environment of Sandbox Proxy does not stay inside, and a session never "
+        f"runs without its bindings ({fact}); close it, and start another one"
     )
 
 

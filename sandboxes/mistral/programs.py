@@ -26,8 +26,11 @@ if TYPE_CHECKING:
 
 _INSIDE = "sandboxes.inside"
 _CALL = f"{_INSIDE}.cloud_call"
+_BUNDLE = f"{_INSIDE}.cloud_bundle"
+_ENVIRONMENT = f"{_INSIDE}.cloud_environment"
 _PROGRAMS = {
-    "start": (_CALL, f"{_INSIDE}.cloud_start"),
+    "start": (_CALL, _BUNDLE, f"{_INSIDE}.cloud_start"),
+    "install": (_CALL, _BUNDLE, _ENVIRONMENT, f"{_INSIDE}.cloud_install"),
     "probe": (_CALL, f"{_INSIDE}.cloud_probe"),
     "end": (_CALL, f"{_INSIDE}.cloud_end"),
     "files": (_CALL, "sandboxes.bare", "sandboxes.host_files", f"{_INSIDE}.cloud_files"),
@@ -36,6 +39,7 @@ _PROGRAMS = {
         "sandboxes.bare",
         "sandboxes.process_tree",
         "sandboxes.supervisor",
+        _ENVIRONMENT,
         f"{_INSIDE}.cloud_secrecy",
         f"{_INSIDE}.cloud_command",
     ),

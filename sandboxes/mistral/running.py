@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from sandboxes.mistral.definition import Json
     from sandboxes.mistral.programs import Programs
+    from sandboxes.mistral.proxy_environment import ProxyEnvironment
 
 T = TypeVar("T")
 
@@ -34,6 +35,7 @@ _SLACK_SECONDS = 30.0
 _LARGE = 65_536
 _KILLED = 137
 _CANNOT_RUN, _NOT_FOUND = 126, 127
+_RESTORED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,11 +68,13 @@ class MistralRunning(RunningSandbox):
         place: Place,
         default_timeout_seconds: float,
         things: Callable[[], Sequence[str]],
+        proxied: ProxyEnvironment | None = None,
     ) -> None:
         self.default_timeout_seconds = default_timeout_seconds
         self._programs = programs
         self._place = place
         self._things = things
+        self._proxied = proxied
         # All calls of the session begin with it.
         self._token = uuid.uuid4().hex
         self._calls: set[asyncio.Future[Any]] = set()
@@ -97,12 +101,27 @@ class MistralRunning(RunningSandbox):
             raise
         return await self._result(answer, limit)
 
-    def _run(self, token: str, text: bytes, limit: float) -> Coroutine[Any, Any, Json]:
+    async def _run(self, token: str, text: bytes, limit: float) -> Json:
+        """Run a command, under the environment of Sandbox Proxy if the session has one."""
+        if self._proxied is None:
+            return await self._sent(token, text, limit, {})
+        for _ in range(_RESTORED):
+            setup = await self._proxied.ready()
+            answer = await self._sent(token, text, limit, setup)
+            if "setup" not in answer:
+                return answer
+            await self._proxied.restore(setup)  # nothing has run
+        raise self._proxied.broken_off("each time it was gone again before the next command")
+
+    def _sent(
+        self, token: str, text: bytes, limit: float, setup: Json
+    ) -> Coroutine[Any, Any, Json]:
         request = {
             **self._here(),
             # After -- a text that begins with a dash is a command too.
             "arguments": [word(part) for part in (self._place.shell.encode(), b"-c", b"--", text)],
             "environ": dict(self._place.environ),
+            "setup": setup,
             "limit": limit,
             "grace": GRACE_SECONDS,
             "kept": KEPT_BYTES,
@@ -191,6 +210,8 @@ class MistralRunning(RunningSandbox):
     def _check_open(self, action: str) -> None:
         if self._closed:
             raise SandboxClosed(messages.closed("the Mistral sandbox", action))
+        if self._proxied is not None:
+            self._proxied.check()
 
     def shut(self) -> None:
         """Refuse every later call, and let go of those that wait; the sandbox is deleted next."""
@@ -199,12 +220,14 @@ class MistralRunning(RunningSandbox):
             call.cancel()
 
     async def leave(self) -> None:
-        """End what the session started in a sandbox that stays.
+        """End what the session started in a sandbox that stays, and take its environment away.
 
         Raises:
             CloudError: Nobody knows whether it ended.
         """
         await self._end_calls(self._token)
+        if self._proxied is not None:
+            await self._proxied.remove()
 
     async def settled(self) -> None:
         """Wait until no call is under way."""

@@ -22,6 +22,7 @@ from sandboxes.contract import (
     Sandbox,
     SandboxError,
     SandboxHook,
+    SandboxProxy,
     SandboxStartError,
     WorkspaceHeaderBindings,
     messages,
@@ -31,6 +32,7 @@ from sandboxes.mistral.definition import Plan
 from sandboxes.mistral.options import accepted
 from sandboxes.setup_script import run_setup_script
 from sandboxes.threads import in_thread, to_the_end
+from sandboxes.trust import CA_FILE_VARIABLES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -38,14 +40,13 @@ if TYPE_CHECKING:
 
     from sandboxes.mistral.programs import Programs
     from sandboxes.mistral.provisioning import Provisioned
+    from sandboxes.mistral.proxy_environment import ProxyEnvironment
     from sandboxes.mistral.running import MistralRunning, Place
+    from sandboxes.mistral.sandbox_proxy import SandboxProxy as ProxyService
+    from sandboxes.mistral.sandbox_proxy import Setup
     from sandboxes.mistral.transport import Transport
 
 _START_SECONDS = 60.0
-_CA_VARIABLES = (
-    *("SSL_CERT_FILE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO"),
-    *("NODE_EXTRA_CA_CERTS", "PIP_CERT", "REQUESTS_CA_BUNDLE"),
-)
 
 
 class MistralSandbox(Sandbox):
@@ -97,6 +98,8 @@ class MistralSandbox(Sandbox):
         network: `Network.none()` if None, or `Network.all()`.
         egress: Addresses that are open on top of `Network.none()`.
         header_bindings: Credentials, which Sandbox Proxy adds; they need `Network.all()`.
+        sandbox_proxy: The older spelling of `header_bindings`; with it, `network` is
+            `Network.all()` if None.
         pre_provisioned_sandbox_id: The service of a sandbox that was made before: it is used
             and not deleted. One whose policy opens more than what is written is refused.
         hooks: Run in this order when the sandbox is ready, in reverse when it closes.
@@ -113,6 +116,7 @@ class MistralSandbox(Sandbox):
     supported_header_bindings: ClassVar[frozenset[type[AnyBinding]]] = frozenset(
         {GitHubBinding, MistralApiBinding, WorkspaceHeaderBindings}
     )
+    sandbox_proxy_type: ClassVar[type[SandboxProxy]] = SandboxProxy
     has_processes = True
     isolated = True
     optional_packages: ClassVar[Mapping[str, str]] = MappingProxyType({"httpx": "mistral"})
@@ -163,11 +167,15 @@ class MistralSandbox(Sandbox):
         network: Network | None = None,
         egress: EgressPolicy | None = None,
         header_bindings: Sequence[AnyBinding] = (),
+        sandbox_proxy: SandboxProxy | None = None,
         pre_provisioned_sandbox_id: str | None = None,
         hooks: Sequence[SandboxHook] = (),
         access: AccessLevel | None = None,
     ) -> None:
         given = dict(locals())
+        if sandbox_proxy is not None:
+            header_bindings = self._accept_proxy(sandbox_proxy, header_bindings)
+            network = self.network_type.all() if network is None else network
         super().__init__(
             network=network, header_bindings=header_bindings, hooks=hooks, access=access
         )
@@ -178,6 +186,20 @@ class MistralSandbox(Sandbox):
         for option, value in chosen.items():
             setattr(self, option, value)
         self._check_packages()
+
+    def _accept_proxy(
+        self, sandbox_proxy: SandboxProxy, header_bindings: Sequence[AnyBinding]
+    ) -> tuple[AnyBinding, ...]:
+        """Read the older spelling, which had no `network` beside it."""
+        if not isinstance(sandbox_proxy, self.sandbox_proxy_type):
+            self._wrong("sandbox_proxy", sandbox_proxy, "pass SandboxProxy(integrations=...)")
+        if header_bindings != ():
+            self._refuse(
+                "sandbox_proxy",
+                "says what header_bindings says too",
+                "leave one of the two out",
+            )
+        return sandbox_proxy.header_bindings
 
     def _accept_egress(self, egress: EgressPolicy | None) -> EgressPolicy:
         kind = self.egress_policy_type
@@ -208,22 +230,22 @@ class MistralSandbox(Sandbox):
         It is deleted on every way out, unless it was named.
 
         Raises:
-            SandboxStartError: There is no API token, the cloud refused or did not answer, the
-                sandbox did not become ready or its policy is not in force, or the setup
-                script failed.
+            SandboxStartError: There is no API token, or nobody that header bindings act for;
+                the cloud or Sandbox Proxy refused or did not answer, the sandbox did not
+                become ready or its policy is not in force, or the setup script failed.
         """
         from sandboxes.mistral.control_plane import token
         from sandboxes.mistral.transport import Transport
 
         name = type(self).__name__
-        self._check_bindings()
         certificates = await self._certificates(request)
         api_token = token(name)
         async with (
             Transport(name, (api_token,)) as transport,
+            self._proxied(request, certificates) as proxied,
             self._provisioned(transport, api_token) as provisioned,
         ):
-            running = await self._started(provisioned, certificates)
+            running = await self._started(provisioned, certificates, proxied)
             try:
                 if self.setup_script is not None:
                     await run_setup_script(
@@ -236,15 +258,37 @@ class MistralSandbox(Sandbox):
             finally:
                 await to_the_end(asyncio.ensure_future(self._close(running)))
 
-    def _check_bindings(self) -> None:
-        # The seam for Sandbox Proxy: its bootstrap belongs between the proof and the script.
-        if self.header_bindings:
-            kinds = sorted({f"agents.{type(one).__name__}" for one in self.header_bindings})
-            raise SandboxStartError(
-                f"{type(self).__name__}: {', '.join(kinds)} needs Sandbox Proxy, which this "
-                "version does not reach, and a session never runs without its bindings; "
-                "leave header_bindings out"
-            )
+    @asynccontextmanager
+    async def _proxied(
+        self, request: OpenRequest, certificates: bytes
+    ) -> AsyncIterator[ProxyEnvironment | None]:
+        """What Sandbox Proxy gives for the bindings, asked for before anything is created."""
+        if not self.header_bindings:
+            yield None
+            return
+        from sandboxes.mistral.proxy_environment import first_setup
+        from sandboxes.mistral.sandbox_proxy import credential_of
+        from sandboxes.mistral.transport import Transport
+
+        name = type(self).__name__
+        credential = credential_of(name, request.identity)
+        async with Transport(name, (credential,), peer="Sandbox Proxy") as transport:
+            with _as_a_failed_start():
+                proxy = self._sandbox_proxy(transport, credential)
+                setup = await first_setup(proxy)
+            yield self._proxy_environment(proxy, setup, certificates)
+
+    def _sandbox_proxy(self, transport: Transport, credential: str) -> ProxyService:
+        from sandboxes.mistral.sandbox_proxy import SandboxProxy as ProxyService
+
+        return ProxyService(transport, credential, self.header_bindings)
+
+    def _proxy_environment(
+        self, proxy: ProxyService, setup: Setup, certificates: bytes
+    ) -> ProxyEnvironment:
+        from sandboxes.mistral.proxy_environment import ProxyEnvironment
+
+        return ProxyEnvironment(type(self).__name__, proxy, setup, certificates)
 
     async def _certificates(self, request: OpenRequest) -> bytes:
         bundle = request.ca_bundle
@@ -273,7 +317,12 @@ class MistralSandbox(Sandbox):
         finally:
             await to_the_end(asyncio.ensure_future(provisioned.delete()))
 
-    async def _started(self, provisioned: Provisioned, certificates: bytes) -> MistralRunning:
+    async def _started(
+        self,
+        provisioned: Provisioned,
+        certificates: bytes,
+        proxied: ProxyEnvironment | None,
+    ) -> MistralRunning:
         from sandboxes.mistral.programs import Programs
         from sandboxes.mistral.proof import prove_closed
         from sandboxes.mistral.running import MistralRunning
@@ -287,8 +336,10 @@ class MistralSandbox(Sandbox):
             programs = Programs(executor, name)
             await prove_closed(name, programs, self.egress_policy, deadline=provisioned.deadline)
             place = await self._place(programs, certificates)
+            if proxied is not None:
+                await proxied.begin(programs, place.instance)
         return MistralRunning(
-            programs, place, self.default_exec_timeout_seconds, provisioned.inventory
+            programs, place, self.default_exec_timeout_seconds, provisioned.inventory, proxied
         )
 
     def _plan(self) -> Plan:
@@ -317,7 +368,7 @@ class MistralSandbox(Sandbox):
             folder=str(found["folder"]),
             instance=str(found["instance"]),
             shell=str(found["bash"]) or "/bin/sh",
-            environ=dict.fromkeys(_CA_VARIABLES, bundle) if bundle else {},
+            environ=dict.fromkeys(CA_FILE_VARIABLES, bundle) if bundle else {},
         )
 
     async def _close(self, running: MistralRunning) -> None:

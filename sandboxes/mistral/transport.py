@@ -68,10 +68,14 @@ class Transport:
     Args:
         sandbox: What errors call the sandbox.
         secrets: Texts that no error may show, in what a server says.
+        peer: What errors call the other side.
     """
 
-    def __init__(self, sandbox: str, secrets: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, sandbox: str, secrets: tuple[str, ...] = (), *, peer: str = "the cloud"
+    ) -> None:
         self.sandbox = sandbox
+        self._peer = peer
         self._secrets = list(secrets)
         self._client = httpx.AsyncClient(
             verify=_trusted(),
@@ -191,7 +195,8 @@ class Transport:
         except TimeoutError:
             fact, arrived = f"no answer within {seconds:g} s", True
         raise CloudError(
-            errors.unanswered(self.sandbox, call.action, fact), may_have_happened=arrived
+            errors.unanswered(self.sandbox, call.action, fact, self._peer),
+            may_have_happened=arrived,
         ) from None
 
     def _cleaned(self, error: Exception) -> str:

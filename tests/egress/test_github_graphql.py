@@ -23,7 +23,7 @@ def body(query: str, **variables: object) -> bytes:
 
 def granted(content: bytes, rules: GitHubRules = LISTED) -> bool:
     try:
-        assert rules.decide(request(content)) == "bearer"
+        assert rules.decide(request(content)).scheme == "bearer"
     except Denied:
         return False
     return True

@@ -155,7 +155,7 @@ NEVER_GRANTED = [
 def credential(rules: GitHubRules, row: tuple[str, str, str]) -> str:
     """How the credential joins the request, or that it is denied."""
     try:
-        return rules.decide(GitHubRequest(*row))
+        return rules.decide(GitHubRequest(*row)).scheme
     except Denied:
         return "denied"
 

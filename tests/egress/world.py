@@ -196,6 +196,7 @@ class World:
         self.asked: list[str] = []
         self.dialled: list[tuple[str, int]] = []
         self._stack = contextlib.ExitStack()
+        self.opened = {API}
         self.proxy: EgressProxy
         self.address: tuple[str, int]
 
@@ -263,7 +264,7 @@ class World:
         if reply.status != 200:
             await client.close()
             raise ConnectionRefusedError(f"{reply.status} {reply.body.decode()}")
-        opened = host == API if opened is None else opened
+        opened = host in self.opened if opened is None else opened
         context = self.trusting(self.session_ca if opened else self.ca.cert_pem.bytes())
         if sni is None:
             context.check_hostname = False
@@ -305,9 +306,10 @@ async def world(
     secrets: dict[str, str] | None = None,
     limits: ProxyLimits | None = None,
     certificates: dict[str, Callable[[trustme.CA], trustme.LeafCert]] | None = None,
+    hosts: Sequence[str] = (API, OTHER),
     **options: Any,
 ) -> AsyncIterator[World]:
-    """Start origins `api.test` and `other.test`, on 443 with TLS and on 80 without, and a proxy."""
+    """Start origins, on 443 with TLS and on 80 without, and a proxy."""
     here = World()
     listener = socket.create_server(("127.0.0.1", 0))
     here.address = listener.getsockname()
@@ -316,7 +318,7 @@ async def world(
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         bundle = Path(folder, "ca.pem")
         here.ca.cert_pem.write_to_path(bundle)
-        for number, name in enumerate((API, OTHER), 1):
+        for number, name in enumerate(hosts, 1):
             origin = here.origins[name] = Origin(name)
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             make = (certificates or {}).get(name, lambda ca, name=name: ca.issue_cert(name))

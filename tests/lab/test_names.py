@@ -7,7 +7,7 @@ from unittest import mock
 import dns.message
 import pytest
 
-from conformance.lab.servers.cloud import CloudGate
+from conformance.lab.servers.doors import Doors
 from conformance.lab.servers.names import Resolver
 from conformance.lab.servers.records import Journal
 from conformance.lab.servers.registry import Registry
@@ -37,7 +37,7 @@ def test_what_no_record_can_hold_is_left_out(kind: str, given: list[str]) -> Non
     )
     query = dns.message.make_query("odd.site.test", kind)
     journal = mock.create_autospec(Journal, instance=True)
-    resolver = Resolver(registry, journal, CloudGate())
+    resolver = Resolver(registry, journal, Doors())
 
     answered = resolver.answer(query.to_wire(), ("192.0.2.53", 53), ("192.0.2.9", 999), "udp")
 

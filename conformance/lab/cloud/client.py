@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import socket
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from conformance.lab.cloud.faults import Fault
-from conformance.lab.errors import LabError
+from conformance.lab.control_socket import ask
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from conformance.lab.cloud.faults import Kind
-
-_ANSWER_SECONDS = 60.0
 
 
 class CloudClient:
@@ -78,18 +74,4 @@ class CloudClient:
         self._ask("reset")
 
     def _ask(self, what: str, **fields: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as control:
-            control.settimeout(_ANSWER_SECONDS)
-            try:
-                control.connect(self._path)
-                control.sendall(json.dumps({"do": what, **fields}).encode() + b"\n")
-                with control.makefile("rb") as answers:
-                    line = answers.readline()
-            except OSError as cause:
-                raise LabError(f"the lab's cloud cannot be reached: {cause}; run again") from cause
-        if not line:
-            raise LabError("the lab's cloud has ended; see its message on stderr")
-        answer: dict[str, Any] = json.loads(line)
-        if "error" in answer:
-            raise LabError(answer["error"])
-        return answer
+        return ask(self._path, "cloud", what, **fields)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from conformance.lab.addresses import CLOUD_ADDRESS
 from conformance.lab.devices import SCRATCH
+from conformance.lab.door import Door
 
 CONTROL_SOCKET = SCRATCH / "lab" / "cloud.sock"
 """Where the cloud is told what to do wrong; the first question has it start."""
@@ -16,8 +18,5 @@ FOLDER = SCRATCH / "lab" / "cloud"
 API_HOST = "app.koyeb.com"
 SUFFIX = ".koyeb.app"
 
-
-def is_provider(name: str) -> bool:
-    """Whether a host name is the provider's: its API, or the public name of an app."""
-    name = name.lower().rstrip(".")
-    return name == API_HOST or name.endswith(SUFFIX)
+PUBLIC = Door(DOOR, CLOUD_ADDRESS, frozenset({API_HOST}), (SUFFIX,))
+"""The provider's names: its API, and those of apps."""

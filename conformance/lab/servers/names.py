@@ -13,7 +13,7 @@ import dns.rdatatype
 import dns.rrset
 
 if TYPE_CHECKING:
-    from conformance.lab.servers.cloud import CloudGate
+    from conformance.lab.servers.doors import Doors
     from conformance.lab.servers.records import Journal
     from conformance.lab.servers.registry import Registry
 
@@ -24,13 +24,13 @@ class Resolver:
     Args:
         registry: the sites, each with its schedule.
         journal: where questions are recorded.
-        cloud: the provider of sandboxes, which has names of its own.
+        doors: those of services that have names of their own.
     """
 
-    def __init__(self, registry: Registry, journal: Journal, cloud: CloudGate) -> None:
+    def __init__(self, registry: Registry, journal: Journal, doors: Doors) -> None:
         self._registry = registry
         self._journal = journal
-        self._cloud = cloud
+        self._doors = doors
 
     def answer(
         self, data: bytes, local: tuple[str, int], source: tuple[str, int], protocol: str
@@ -65,10 +65,10 @@ class Resolver:
         self, name: str, kind: str, question: dns.rrset.RRset, response: dns.message.Message
     ) -> tuple[bytes, float] | None:
         site = self._registry.by_name(name)
-        provider = self._cloud.answers(name, kind) if site is None else None
-        if provider is not None:
-            if provider:
-                found = dns.rrset.from_text_list(question.name, 0, "IN", kind, provider)
+        service = self._doors.answers(name, kind) if site is None else None
+        if service is not None:
+            if service:
+                found = dns.rrset.from_text_list(question.name, 0, "IN", kind, service)
                 response.answer.append(found)
             return response.to_wire(), 0.0
         if site is None:

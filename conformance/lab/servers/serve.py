@@ -14,9 +14,9 @@ from conformance.lab.certs import Authorities
 from conformance.lab.plan import BUNDLE_NAME, CONTROL_NAME, JOURNAL_NAME
 from conformance.lab.servers import listening
 from conformance.lab.servers.certificates import Certificates
-from conformance.lab.servers.cloud import CloudGate
 from conformance.lab.servers.control import Control
 from conformance.lab.servers.datagrams import DatagramServer
+from conformance.lab.servers.doors import Doors
 from conformance.lab.servers.names import Resolver
 from conformance.lab.servers.places import LoopbackPlaces, SealedPlaces
 from conformance.lab.servers.records import Journal
@@ -94,8 +94,8 @@ class _Servers:
         self._authorities.write_bundle(folder / BUNDLE_NAME)
         self._registry = registry or Registry()
         self._journal = Journal(self._registry, folder / JOURNAL_NAME)
-        cloud = CloudGate()
-        self._resolver = Resolver(self._registry, self._journal, cloud)
+        doors = Doors()
+        self._resolver = Resolver(self._registry, self._journal, doors)
         self._datagrams: dict[int, DatagramServer] = {}
         self._poll = select.poll()
         self._streams = Streams(
@@ -104,7 +104,7 @@ class _Servers:
             Certificates(self._authorities, self._registry),
             self._resolver,
             self._may_dial,
-            cloud,
+            doors,
         )
 
     async def run(self, line: Line, host: HostSockets, packets: list[socket.socket]) -> None:

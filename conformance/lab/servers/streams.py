@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from conformance.lab.servers.certificates import Certificates
-    from conformance.lab.servers.cloud import CloudGate
+    from conformance.lab.servers.doors import Doors
     from conformance.lab.servers.names import Resolver
     from conformance.lab.servers.records import Journal
     from conformance.lab.servers.registry import DefinedSite, Registry
@@ -77,7 +77,7 @@ class Streams:
         certificates: who makes TLS contexts.
         resolver: who answers on the name server's port.
         may_dial: whether the honest proxy may open a connection to an address and port.
-        cloud: who takes connections to the provider of sandboxes.
+        doors: who takes connections to services of the lab's own.
     """
 
     def __init__(
@@ -87,14 +87,14 @@ class Streams:
         certificates: Certificates,
         resolver: Resolver,
         may_dial: Callable[[str, int], bool],
-        cloud: CloudGate,
+        doors: Doors,
     ) -> None:
         self._journal = journal
         self._registry = registry
         self._certificates = certificates
         self._resolver = resolver
         self._may_dial = may_dial
-        self._cloud = cloud
+        self._doors = doors
         self._listeners: dict[int, tuple[socket.socket, Role]] = {}
         self._poll = select.poll()
         self._open: dict[asyncio.Task[None], Connection] = {}
@@ -215,8 +215,9 @@ class Streams:
             await asyncio.sleep(_CONNECTION_SECONDS)
             return
         context = self._certificates.context(*connection.local, found.name)
-        if self._cloud.serves(found.name):
-            self._cloud.take(connection.handle.dup(), context)
+        door = self._doors.of(found.name)
+        if door is not None:
+            self._doors.take(door, connection.handle.dup(), context)
             return
         await self._serve_http(connection, context)
 

@@ -1,10 +1,21 @@
 """Which requests to GitHub a `GitHubBinding` lets a sandbox make with the user's credential.
 
-Pure decisions on single requests: whoever holds the credential asks here first. It needs the
-package graphql-core (extra `github`).
+The decisions on single requests are pure; `GitHubAuthorizer` makes them in an `EgressProxy`. It
+needs the package graphql-core (extra `github`).
 """
 
+from sandboxes.egress.github.authorizer import ENVIRONMENT, GitHubAuthorizer
 from sandboxes.egress.github.granted import Granted, Repository
-from sandboxes.egress.github.rules import HOSTS, STRIPPED, GitHubRequest, GitHubRules
+from sandboxes.egress.github.rules import HOSTS, STRIPPED, Decision, GitHubRequest, GitHubRules
 
-__all__ = ["HOSTS", "STRIPPED", "GitHubRequest", "GitHubRules", "Granted", "Repository"]
+__all__ = [
+    "ENVIRONMENT",
+    "HOSTS",
+    "STRIPPED",
+    "Decision",
+    "GitHubAuthorizer",
+    "GitHubRequest",
+    "GitHubRules",
+    "Granted",
+    "Repository",
+]

@@ -1,5 +1,8 @@
 """GraphQL: queries that read granted repositories, and lead nowhere else.
 
+What is sent is written anew from what was judged, and follows no rename: GitHub would answer
+for the new name, which may not be granted.
+
 There is no schema here to follow: a field is let through by its name alone, and what it may
 hold is said by its kind in `fields`. A field that nobody has looked at is denied.
 """
@@ -7,15 +10,19 @@ hold is said by its kind in `fields`. A field that nobody has looked at is denie
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import graphql as language
 from graphql import (
+    ArgumentNode,
+    BooleanValueNode,
     DocumentNode,
     FieldNode,
     FragmentDefinitionNode,
     FragmentSpreadNode,
     InlineFragmentNode,
+    NameNode,
     OperationDefinitionNode,
     OperationType,
     StringValueNode,
@@ -41,36 +48,64 @@ _DEEPEST = 40
 _MOST_FIELDS = 5000
 
 
+_RENAMES = "followRenames"
+_FOLLOWS_NONE = ArgumentNode(name=NameNode(value=_RENAMES), value=BooleanValueNode(value=False))
+
+
 class _Request(NamedTuple):
+    content: dict[str, Any]
+    document: DocumentNode
     operation: OperationDefinitionNode
     fragments: Mapping[str, FragmentDefinitionNode]
     variables: Mapping[str, Any]
 
 
-def decide(body: bytes, granted: Granted) -> None:
-    """Judge the body of a GraphQL request.
+def decide(body: bytes, granted: Granted) -> bytes:
+    """Judge the body of a GraphQL request, and give what is sent instead.
 
     Raises:
         Denied: It is none that is understood, writes, or could reach beyond the granted
             repositories.
     """
     try:
-        _judge(_read(body), granted)
+        request = _read(body)
+        named = _judge(request, granted)
+        query = language.print_ast(language.visit(request.document, _Renamed(named)))
     except RecursionError:
         raise _malformed() from None
+    return json.dumps({**request.content, "query": query}).encode()
 
 
-def _judge(request: _Request, granted: Granted) -> None:
-    fields = _Fields(request.fragments)
+def _judge(request: _Request, granted: Granted) -> list[FieldNode]:
+    """Judge a request, and give the fields that name a repository."""
+    fields, found = _Fields(request.fragments), []
     for field in fields.of(request.operation.selection_set):
         name = field.name.value
         if name == "repository":
             granted.check(_named(field, request))
             fields.check(field, INSIDE)
+            found.append(field)
         elif name in ROOTS:
             fields.check(field, ROOTS[name])
         else:
             raise _not_known(name)
+    return found
+
+
+class _Renamed(language.Visitor):
+    """Has repositories that go by another name by now count as none."""
+
+    def __init__(self, fields: list[FieldNode]) -> None:
+        super().__init__()
+        # By identity: nodes that look alike may stand elsewhere.
+        self._fields = {id(field) for field in fields}
+
+    def leave_field(self, node: FieldNode, *_: object) -> FieldNode | None:
+        """Give the field that is written instead; None leaves it."""
+        if id(node) not in self._fields:
+            return None
+        kept = [one for one in node.arguments or () if one.name.value != _RENAMES]
+        return replace(node, arguments=(*kept, _FOLLOWS_NONE))
 
 
 def _read(body: bytes) -> _Request:
@@ -89,12 +124,12 @@ def _read(body: bytes) -> _Request:
     }
     if len(fragments) + 1 != len(document.definitions):
         raise _malformed()
-    return _Request(operation, fragments, content.get("variables") or {})
+    return _Request(content, document, operation, fragments, content.get("variables") or {})
 
 
 def _content(body: bytes) -> dict[str, Any]:
     try:
-        content = json.loads(body, object_pairs_hook=_once)
+        content = json.loads(body.decode("utf-8"), object_pairs_hook=_once)
     except ValueError:
         raise _malformed() from None
     known = {"query", "variables", "operationName"}
@@ -130,7 +165,8 @@ def _named(field: FieldNode, request: _Request) -> Repository:
     """The repository that a root field asks for."""
     arguments = field.arguments or ()
     given = {argument.name.value: argument.value for argument in arguments}
-    if len(given) != len(arguments) or not {"owner", "name"} <= given.keys():
+    known = {"owner", "name", _RENAMES}
+    if len(given) != len(arguments) or not {"owner", "name"} <= given.keys() <= known:
         raise _malformed()
     return Repository.of(_text(given["owner"], request), _text(given["name"], request))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 from urllib.parse import unquote
 
 from sandboxes.egress.denied import Denied
@@ -17,11 +17,26 @@ if TYPE_CHECKING:
 HOSTS = ("github.com", "api.github.com", "uploads.github.com")
 """Where the credential goes, and nowhere else: others get none, whatever GitHub redirects to."""
 
-STRIPPED = frozenset({b"authorization", b"cookie", b"x-http-method-override"})
+STRIPPED = frozenset(
+    {b"authorization", b"cookie", b"x-http-method", b"x-http-method-override", b"x-method-override"}
+)
 """Headers of a client that could change whose request it is, or what it does."""
 
 Scheme = Literal["basic", "bearer"]
 """How the credential is written: of the user `x-access-token`, or as it is."""
+
+
+class Decision(NamedTuple):
+    """How a request goes on.
+
+    Attributes:
+        scheme: The form in which the credential joins it.
+        body: What is sent instead of the body that was judged; None leaves it.
+    """
+
+    scheme: Scheme
+    body: bytes | None = None
+
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 # No encoding of what GitHub might decode into a separator, a dot or an end, and no empty segment.
@@ -64,8 +79,8 @@ class GitHubRules:
         graph = request.host == "api.github.com" and _path(request.target) == ("graphql",)
         return graph and not self._granted.everything
 
-    def decide(self, request: GitHubRequest) -> Scheme:
-        """Give the form in which the credential joins a request.
+    def decide(self, request: GitHubRequest) -> Decision:
+        """Say how a request goes on.
 
         Raises:
             Denied: It is not let through. The reason is the same whether a repository is not
@@ -77,7 +92,7 @@ class GitHubRules:
         query = request.target.partition("?")[2]
         if request.host == "github.com":
             git.decide(request.method, parts, query, self._granted)
-            return "basic"
+            return Decision("basic")
         if request.host == "uploads.github.com":
             rest.decide_upload(request.method, parts, self._granted)
         elif request.host != "api.github.com":
@@ -85,10 +100,10 @@ class GitHubRules:
         elif parts == ("graphql",) and not self._granted.everything:
             if request.method != "POST" or query:
                 raise refused()
-            graphql.decide(request.body, self._granted)
+            return Decision("bearer", graphql.decide(request.body, self._granted))
         else:
             rest.decide(request.method, parts, self._granted)
-        return "bearer"
+        return Decision("bearer")
 
 
 def _path(target: str) -> tuple[str, ...]:
