@@ -29,8 +29,10 @@ if TYPE_CHECKING:
 
 _FIRST_LOOK, _LONGEST_LOOK = 0.1, 1.0
 _AGAIN_SECONDS = 0.5
-# An app whose creation was given up may appear a moment later.
-_LOOKS_FOR_LOST = 3
+# An app whose creation was given up may appear a while later: each look waits twice as long.
+_LOOKS_FOR_LOST = 4
+# A cloud that does not answer keeps nobody from leaving.
+_DELETE_SECONDS = 60.0
 _TOO_MANY = 429
 
 
@@ -173,14 +175,15 @@ class Provisioned:
         """
         if self._name is None:
             return
+        deadline = time.monotonic() + _DELETE_SECONDS
         try:
             looks = 1 if self._app is not None else _LOOKS_FOR_LOST
             for look in range(looks):
                 if look:
-                    await asyncio.sleep(_AGAIN_SECONDS)
-                app = self._app or await self._control.find("app", self._name)
+                    await asyncio.sleep(_AGAIN_SECONDS * 2 ** (look - 1))
+                app = self._app or await self._control.find("app", self._name, deadline=deadline)
                 if app is not None:
-                    await self._control.delete_app(app)
+                    await self._control.delete_app(app, deadline)
                     break
         except CloudError as error:
             raise CloudError(
