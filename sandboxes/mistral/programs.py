@@ -30,7 +30,12 @@ _PROGRAMS = {
     "start": (_CALL, f"{_INSIDE}.cloud_start"),
     "probe": (_CALL, f"{_INSIDE}.cloud_probe"),
     "end": (_CALL, f"{_INSIDE}.cloud_end"),
-    "files": (_CALL, "sandboxes.host_files", f"{_INSIDE}.cloud_files"),
+    "files": (
+        _CALL,
+        "sandboxes.host_files",
+        f"{_INSIDE}.cloud_secrecy",
+        f"{_INSIDE}.cloud_files",
+    ),
     "command": (
         _CALL,
         "sandboxes.process_tree",
