@@ -139,7 +139,7 @@ class Provisioned:
             if time.monotonic() + pause >= self.deadline:
                 raise SandboxStartError(self._too_late(f"its deployment was {status}"))
             await asyncio.sleep(pause)
-            pause = min(2 * pause, _LONGEST_LOOK)
+            pause = min(1.3 * pause, _LONGEST_LOOK)
 
     async def _answering(self, deployment: Deployment, app: str, secret: str) -> Executor:
         """Wait until the executor inside answers."""
