@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from conformance.probes.inside import Inside
     from conformance.subject.facade import Box
 
-_LIFE = 4
+_LIFE = 6
 _PAUSE_SECONDS = 0.3
-_MOST_SECONDS = 30.0
+_MOST_SECONDS = 20.0
 _FAILURES: dict[str, dict[str, Any]] = {
     "refuses the credential": {"kind": "refuse", "status": 401},
     "refuses the request": {"kind": "refuse", "status": 422},
