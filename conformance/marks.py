@@ -34,6 +34,7 @@ class Needs(TypedDict, total=False):
     blocks_private: bool
     resume: bool
     engine: bool
+    cloud: bool
 
 
 def verifies(*requirements: Requirement) -> pytest.MarkDecorator:
@@ -54,6 +55,6 @@ def needs(**capabilities: Unpack[Needs]) -> pytest.MarkDecorator:
             `opens`, `processes` (`has_processes`), `background`
             (`supports_background_processes`), `isolated`, `blocks_private`
             (`blocks_private_addresses`), `resume` (`supports_resume`), `engine`
-            (`needs_container_engine`).
+            (`needs_container_engine`), `cloud` (`needs_cloud`).
     """
     return pytest.mark.needs(**capabilities)

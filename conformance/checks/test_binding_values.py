@@ -1,4 +1,4 @@
-"""BND-01: what a header binding is made of."""
+"""BND-01, BND-24: what a header binding is made of, and how long a credential may live."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from hypothesis import given
 
 from conformance.marks import needs, verifies
 from conformance.probes import values
-from conformance.requirements import BND_01
+from conformance.requirements import BND_01, BND_24
 from conformance.strategies import binding_values
 from conformance.strategies.each import each
 from conformance.verdicts import Violation
-from sandboxes.contract import HeaderBinding
+from sandboxes.contract import GitHubBinding, HeaderBinding, MistralApiBinding
 
 if TYPE_CHECKING:
     from conformance.strategies.binding_values import Wrong
@@ -54,3 +54,39 @@ def test_a_wrong_part_of_a_binding_raises(target: Target, wrong: Wrong) -> None:
             remedy="parse the host as an entry and the header as a token, let path_prefix begin "
             "with / and no part have CR, LF or NUL",
         )
+
+
+def _lives(kind: type[Any], seconds: object, fields: dict[str, Any]) -> None:
+    """Judge that a lifetime is refused.
+
+    Raises:
+        Violation: It is taken.
+    """
+    if values.refusal(kind, **fields, ttl_seconds=seconds) is None:
+        raise Violation(
+            f"{kind.__name__}(ttl_seconds={seconds!r}) raised nothing",
+            remedy="take whole seconds, one or more",
+        )
+
+
+@verifies(BND_24)
+@needs(binding=GitHubBinding)
+@given(seconds=binding_values.no_lifetimes, right=binding_values.lifetimes)
+@each("seconds", binding_values.NO_LIFETIMES, right=1)
+def test_a_lifetime_of_github_access_is_positive(
+    target: Target, seconds: object, right: int
+) -> None:
+    """A `GitHubBinding` takes whole seconds, one or more, and nothing else."""
+    fields = {"repos": ("acme/api",)}
+    values.built(target.GitHubBinding, **fields, ttl_seconds=right)
+    _lives(target.GitHubBinding, seconds, fields)
+
+
+@verifies(BND_24)
+@needs(binding=MistralApiBinding)
+@given(seconds=binding_values.no_lifetimes, right=binding_values.lifetimes)
+@each("seconds", binding_values.NO_LIFETIMES, right=1)
+def test_a_lifetime_of_api_access_is_positive(target: Target, seconds: object, right: int) -> None:
+    """A `MistralApiBinding` takes whole seconds, one or more, and nothing else."""
+    values.built(target.MistralApiBinding, ttl_seconds=right)
+    _lives(target.MistralApiBinding, seconds, {})

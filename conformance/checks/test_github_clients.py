@@ -64,7 +64,7 @@ def _works(ran: SandboxExecutionResult, world: World, words: str, wanted: str) -
 
 
 @verifies(BND_12)
-@needs(opens=True, binding=GitHubBinding)
+@needs(opens=True, processes=True, binding=GitHubBinding)
 def test_git_clones_and_pushes_what_is_granted(inside: Inside, lab: Lab) -> None:
     """`git clone https://github.com/owner/repository` works as it stands, and so does a push."""
     world = World.made(lab)
@@ -94,10 +94,10 @@ _GH = {
 
 
 @verifies(BND_12)
-@needs(opens=True, binding=GitHubBinding)
+@needs(opens=True, processes=True, binding=GitHubBinding)
 @pytest.mark.parametrize("words", list(_GH))
 def test_gh_works_as_it_stands(inside: Inside, lab: Lab, words: str) -> None:
-    """gh shows, lists and clones a granted repository without having been logged in."""
+    """Gh shows, lists and clones a granted repository without having been logged in."""
     world = World.made(lab)
     command = _GH[words].format(name=shlex.quote(world.listed.full_name))
     with granted(inside, lab, world) as box:
@@ -107,7 +107,7 @@ def test_gh_works_as_it_stands(inside: Inside, lab: Lab, words: str) -> None:
 
 
 @verifies(BND_12)
-@needs(opens=True, binding=GitHubBinding)
+@needs(opens=True, processes=True, binding=GitHubBinding)
 def test_the_token_is_nowhere_in_the_sandbox(inside: Inside, lab: Lab) -> None:
     """Environment, files and output inside hold no token, before and after git used it."""
     world = World.made(lab)

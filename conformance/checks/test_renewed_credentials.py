@@ -59,7 +59,7 @@ def test_a_credential_is_renewed_before_it_ends(inside: Inside, lab: Lab) -> Non
 
 
 @verifies(BND_13)
-@needs(opens=True, binding=GitHubBinding)
+@needs(opens=True, cloud=True, binding=GitHubBinding)
 @pytest.mark.parametrize("seconds", [7, 90, 3600])
 def test_a_lifetime_is_asked_for_as_it_is_written(inside: Inside, lab: Lab, seconds: int) -> None:
     """`ttl_seconds` of a binding is what is asked for, and no longer time."""

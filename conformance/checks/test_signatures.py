@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     Found = Mapping[str, inspect.Parameter]
 
 _REMEDY = "give a public class the parameters of the reference, or the class a name of its own"
+_INTEGRATIONS = ("GitHubProxyConfig", "SecretInjectionProxyConfig")
 _BY_NAME = inspect.Parameter.KEYWORD_ONLY
 
 
@@ -77,6 +78,10 @@ def _values(target: Target) -> dict[str, type[Any]]:
         "egress": ("EgressPolicy", target.EgressPolicy),
     }
     taken = dict(named for option, named in kinds.items() if target.has_option(option))
+    if target.has_option("sandbox_proxy"):
+        proxy = target.SandboxProxy
+        older = zip(_INTEGRATIONS, proxy.integration_types, strict=True)
+        taken |= {"SandboxProxy": proxy, **dict(older)}
     return {**taken, **{kind.__name__: kind for kind in target.declared.bindings}}
 
 

@@ -38,7 +38,8 @@ class World:
     """What one check has at the lab's GitHub: repositories that nobody else asks for.
 
     Attributes:
-        github: The lab's.
+        lab: The laboratory.
+        github: Its GitHub.
         mark: What its requests are told from others by.
         owner: Of its repositories.
         listed: A repository that is to be listed.
@@ -46,6 +47,7 @@ class World:
         token: The user's credential.
     """
 
+    lab: Lab
     github: GitHubClient
     mark: str
     owner: str
@@ -65,6 +67,7 @@ class World:
         mark = secrets.token_hex(6)
         owner = f"Acme-{mark}"
         return cls(
+            lab,
             github,
             mark,
             owner,
@@ -75,6 +78,7 @@ class World:
 
     def seen(self) -> list[Seen]:
         """What came to GitHub of this check."""
+        self.lab.judged += 1
         return self.github.seen(self.mark)
 
     def credentialed(self) -> list[Seen]:

@@ -84,6 +84,11 @@ VALUES: Mapping[str, Parameters] = MappingProxyType(
         "GitHubBinding": _needed("repos", ttl_seconds=3600, host="github.com"),
         "MistralApiBinding": _needed(ttl_seconds=3600),
         "WorkspaceHeaderBindings": _needed(),
+        "SandboxProxy": _needed("integrations"),
+        "GitHubProxyConfig": _needed(
+            repo_whitelist=(), all_accessible_repos=False, ttl_seconds=3600, host="github.com"
+        ),
+        "SecretInjectionProxyConfig": _needed(),
         "SandboxExecutionResult": _needed("exit_code", "stdout", "stderr"),
         "SandboxHook.to_unified_state": _needed(),
         "SandboxHook.from_unified_state": _needed("state"),

@@ -96,3 +96,12 @@ right = st.fixed_dictionaries(
     }
 )
 """Bindings that are right."""
+
+NO_LIFETIMES: tuple[object, ...] = (0, -1, -3600, 0.5, 3600.0, True, "60", None, float("inf"))
+"""Lifetimes that are none."""
+
+no_lifetimes = st.one_of(st.integers(max_value=0), st.floats(), st.text(max_size=4))
+"""Numbers that are not positive or not whole, and texts."""
+
+lifetimes = st.integers(1, 10**6)
+"""Whole seconds."""

@@ -50,3 +50,15 @@ wrong = st.builds(
     st.integers(0, 20),
 )
 """Names with a character that no repository has."""
+
+OLDER: tuple[Mapping[str, Any], ...] = (
+    {"repo_whitelist": ()},
+    {"repo_whitelist": ("acme/api",)},
+    {"repo_whitelist": ("Acme/API", "a-1/b.c_d-e"), "ttl_seconds": 60},
+)
+
+older = st.fixed_dictionaries(
+    {"repo_whitelist": st.lists(_repositories, max_size=3).map(tuple)},
+    optional={"ttl_seconds": st.integers(1, 10**6)},
+)
+"""The same in the older spelling."""

@@ -53,6 +53,9 @@ def require(target: Target, needs: Needs) -> None:
         elif name == "engine":
             if target.cls.needs_container_engine is not wanted:
                 raise NotApplicable(f"{target.cls.__name__} runs on no container engine")
+        elif name == "cloud":
+            if target.cls.needs_cloud is not wanted:
+                raise NotApplicable(f"{target.cls.__name__} does not run in the provider's cloud")
         elif name in _FACTS:
             _require_fact(target, name, wanted)
         else:

@@ -16,7 +16,7 @@ from conformance.subject.declarations import Declared, parameters
 from conformance.subject.loading import TargetError
 from conformance.subject.loop import LoopThread
 from conformance.verdicts import NotApplicable, Violation
-from sandboxes.contract import OpenRequest, RefusedConfiguration
+from sandboxes.contract import OpenRequest, RefusedConfiguration, SandboxProxy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         EgressPolicy,
         GitHubBinding,
         HeaderBinding,
+        MistralApiBinding,
         Network,
         RunningSandbox,
         Sandbox,
@@ -127,6 +128,17 @@ class Target:
     def GitHubBinding(self) -> type[GitHubBinding]:
         """The value type that access to GitHub is written with."""
         return self.cls.github_binding_type
+
+    @property
+    def MistralApiBinding(self) -> type[MistralApiBinding]:
+        """The value type that access to Mistral's API is written with."""
+        return self.cls.mistral_api_binding_type
+
+    @property
+    def SandboxProxy(self) -> type[SandboxProxy]:
+        """The value type that the constructor takes as `sandbox_proxy`, if it takes one."""
+        found: type[SandboxProxy] = getattr(self.cls, "sandbox_proxy_type", SandboxProxy)
+        return found
 
     def has_option(self, name: str) -> bool:
         """Whether the constructor has this keyword."""

@@ -25,6 +25,11 @@ from sandboxes.contract.errors import (
 from sandboxes.contract.hooks import SandboxCallbackContext, SandboxHook
 from sandboxes.contract.inputs import Depends, SessionInput
 from sandboxes.contract.network import HostEntry, Network, NetworkMode
+from sandboxes.contract.proxy_configs import (
+    GitHubProxyConfig,
+    SandboxProxy,
+    SecretInjectionProxyConfig,
+)
 from sandboxes.contract.running import OpenRequest, RunningSandbox, SandboxExecutionResult
 from sandboxes.contract.sandbox import ACCESS_LEVELS, AccessLevel, Sandbox
 
@@ -37,6 +42,7 @@ __all__ = [
     "Depends",
     "EgressPolicy",
     "GitHubBinding",
+    "GitHubProxyConfig",
     "HeaderBinding",
     "HostEntry",
     "InvalidHostEntry",
@@ -54,7 +60,9 @@ __all__ = [
     "SandboxError",
     "SandboxExecutionResult",
     "SandboxHook",
+    "SandboxProxy",
     "SandboxStartError",
+    "SecretInjectionProxyConfig",
     "SessionFailed",
     "SessionInput",
     "SessionLimitReached",

@@ -247,6 +247,45 @@ def unsupported_github_host(host: object) -> str:
     return f"GitHubBinding: host {host!r} is not supported; leave host out"
 
 
+def unreachable_authorizer(authorizer: str, host: str, mode: str) -> str:
+    """Say that the network does not reach a host that an authorizer is of no use without."""
+    return (
+        f"EgressProxy: {authorizer} needs network access to {host}, "
+        f"which {NETWORK_SPELLINGS[mode]} blocks; list it, or pass Network.all()"
+    )
+
+
+def authorizers_in_conflict(host: str) -> str:
+    """Say that two would judge the same requests."""
+    return f"EgressProxy: two authorizers claim {host}; leave one of them out"
+
+
+def header_of_an_authorizer(authorizer: str, host: str) -> str:
+    """Say that a header binding is for what an authorizer adds itself."""
+    return (
+        f"EgressProxy: a header binding claims what {authorizer} adds to {host}; "
+        "leave one of them out"
+    )
+
+
+def no_switch(option: str) -> str:
+    """Say that an option is neither on nor off."""
+    return f"{option} is neither True nor False; pass one of them"
+
+
+def wrong_integration(integration: object) -> str:
+    """Say that a proxy has no such integration."""
+    return (
+        f"SandboxProxy: an entry of integrations is of type {type(integration).__name__}; "
+        "pass GitHubProxyConfig(...) or SecretInjectionProxyConfig()"
+    )
+
+
+def integration_twice(kind: str) -> str:
+    """Say that a proxy has two integrations of a kind."""
+    return f"SandboxProxy: integrations holds two of {kind}; leave one out"
+
+
 def unknown_run_as(run_as: object) -> str:
     """Say that there is one identity only."""
     return f"MistralApiBinding: run_as {run_as!r} does not exist; leave run_as out"

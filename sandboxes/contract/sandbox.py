@@ -17,6 +17,7 @@ from sandboxes.contract.bindings import (
     AnyBinding,
     GitHubBinding,
     HeaderBinding,
+    MistralApiBinding,
     WorkspaceHeaderBindings,
 )
 from sandboxes.contract.egress_policy import EgressPolicy
@@ -74,6 +75,7 @@ class Sandbox(metaclass=_Frozen):
         egress_policy_type: The value type that `egress` takes, in a constructor that has it.
         header_binding_type: The value type that its users write header bindings with.
         github_binding_type: The value type that they write access to GitHub with.
+        mistral_api_binding_type: The same for Mistral's API.
         optional_packages: Packages without which the constructor raises `MissingExtra`, by
             import name, each with the extra that brings it.
         network: The outbound connections that the sandbox can open.
@@ -108,6 +110,7 @@ class Sandbox(metaclass=_Frozen):
     egress_policy_type: ClassVar[type[EgressPolicy]] = EgressPolicy
     header_binding_type: ClassVar[type[HeaderBinding]] = HeaderBinding
     github_binding_type: ClassVar[type[GitHubBinding]] = GitHubBinding
+    mistral_api_binding_type: ClassVar[type[MistralApiBinding]] = MistralApiBinding
     optional_packages: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     network: Network

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
-from sandboxes.contract import HostEntry, RefusedConfiguration
+from sandboxes.contract import HostEntry, RefusedConfiguration, messages
 from sandboxes.egress.rules import folded
 
 if TYPE_CHECKING:
@@ -126,19 +126,13 @@ def by_host(
             if not network.reaches(host):
                 if host in authorizer.required:
                     raise RefusedConfiguration(
-                        f"EgressProxy: {kind} needs {host}, which Network.{network.mode}() "
-                        "blocks; open it"
+                        messages.unreachable_authorizer(kind, host, network.mode)
                     )
                 continue
             if origin in found:
-                raise RefusedConfiguration(
-                    f"EgressProxy: two authorizers claim {host}; leave one of them out"
-                )
+                raise RefusedConfiguration(messages.authorizers_in_conflict(host))
             if origin in rules and rules[origin].bound & own_headers(authorizer):
-                raise RefusedConfiguration(
-                    f"EgressProxy: a header binding claims what {kind} adds to {host}; "
-                    "leave one of them out"
-                )
+                raise RefusedConfiguration(messages.header_of_an_authorizer(kind, host))
             found[origin] = authorizer
     return found
 

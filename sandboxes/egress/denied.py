@@ -20,9 +20,7 @@ class Denied(Exception):
             interface that has a shape of its own for errors.
     """
 
-    def __init__(
-        self, status: int, reason: str, document: Mapping[str, Any] | None = None
-    ) -> None:
+    def __init__(self, status: int, reason: str, document: Mapping[str, Any] | None = None) -> None:
         super().__init__(reason)
         self.status = status
         self.reason = reason

@@ -323,7 +323,5 @@ class EgressProxy:
         self._redaction.learn(granted.secrets)
         return outgoing
 
-    async def _ask(
-        self, origin: HostEntry, target: str, headers: tuple[Header, ...]
-    ) -> Answered:
+    async def _ask(self, origin: HostEntry, target: str, headers: tuple[Header, ...]) -> Answered:
         return await ask(self._origins, self._limits, origin, target, headers)

@@ -22,6 +22,7 @@ from sandboxes.contract import (
     Sandbox,
     SandboxError,
     SandboxHook,
+    SandboxProxy,
     SandboxStartError,
     WorkspaceHeaderBindings,
     messages,
@@ -41,7 +42,8 @@ if TYPE_CHECKING:
     from sandboxes.mistral.provisioning import Provisioned
     from sandboxes.mistral.proxy_environment import ProxyEnvironment
     from sandboxes.mistral.running import MistralRunning, Place
-    from sandboxes.mistral.sandbox_proxy import SandboxProxy, Setup
+    from sandboxes.mistral.sandbox_proxy import SandboxProxy as ProxyService
+    from sandboxes.mistral.sandbox_proxy import Setup
     from sandboxes.mistral.transport import Transport
 
 _START_SECONDS = 60.0
@@ -96,6 +98,8 @@ class MistralSandbox(Sandbox):
         network: `Network.none()` if None, or `Network.all()`.
         egress: Addresses that are open on top of `Network.none()`.
         header_bindings: Credentials, which Sandbox Proxy adds; they need `Network.all()`.
+        sandbox_proxy: The older spelling of `header_bindings`; with it, `network` is
+            `Network.all()` if None.
         pre_provisioned_sandbox_id: The service of a sandbox that was made before: it is used
             and not deleted. One whose policy opens more than what is written is refused.
         hooks: Run in this order when the sandbox is ready, in reverse when it closes.
@@ -112,6 +116,7 @@ class MistralSandbox(Sandbox):
     supported_header_bindings: ClassVar[frozenset[type[AnyBinding]]] = frozenset(
         {GitHubBinding, MistralApiBinding, WorkspaceHeaderBindings}
     )
+    sandbox_proxy_type: ClassVar[type[SandboxProxy]] = SandboxProxy
     has_processes = True
     isolated = True
     optional_packages: ClassVar[Mapping[str, str]] = MappingProxyType({"httpx": "mistral"})
@@ -162,11 +167,15 @@ class MistralSandbox(Sandbox):
         network: Network | None = None,
         egress: EgressPolicy | None = None,
         header_bindings: Sequence[AnyBinding] = (),
+        sandbox_proxy: SandboxProxy | None = None,
         pre_provisioned_sandbox_id: str | None = None,
         hooks: Sequence[SandboxHook] = (),
         access: AccessLevel | None = None,
     ) -> None:
         given = dict(locals())
+        if sandbox_proxy is not None:
+            header_bindings = self._accept_proxy(sandbox_proxy, header_bindings)
+            network = self.network_type.all() if network is None else network
         super().__init__(
             network=network, header_bindings=header_bindings, hooks=hooks, access=access
         )
@@ -177,6 +186,20 @@ class MistralSandbox(Sandbox):
         for option, value in chosen.items():
             setattr(self, option, value)
         self._check_packages()
+
+    def _accept_proxy(
+        self, sandbox_proxy: SandboxProxy, header_bindings: Sequence[AnyBinding]
+    ) -> tuple[AnyBinding, ...]:
+        """Read the older spelling, which had no `network` beside it."""
+        if not isinstance(sandbox_proxy, self.sandbox_proxy_type):
+            self._wrong("sandbox_proxy", sandbox_proxy, "pass SandboxProxy(integrations=...)")
+        if header_bindings != ():
+            self._refuse(
+                "sandbox_proxy",
+                "says what header_bindings says too",
+                "leave one of the two out",
+            )
+        return sandbox_proxy.header_bindings
 
     def _accept_egress(self, egress: EgressPolicy | None) -> EgressPolicy:
         kind = self.egress_policy_type
@@ -255,13 +278,13 @@ class MistralSandbox(Sandbox):
                 setup = await first_setup(proxy)
             yield self._proxy_environment(proxy, setup, certificates)
 
-    def _sandbox_proxy(self, transport: Transport, credential: str) -> SandboxProxy:
-        from sandboxes.mistral.sandbox_proxy import SandboxProxy
+    def _sandbox_proxy(self, transport: Transport, credential: str) -> ProxyService:
+        from sandboxes.mistral.sandbox_proxy import SandboxProxy as ProxyService
 
-        return SandboxProxy(transport, credential, self.header_bindings)
+        return ProxyService(transport, credential, self.header_bindings)
 
     def _proxy_environment(
-        self, proxy: SandboxProxy, setup: Setup, certificates: bytes
+        self, proxy: ProxyService, setup: Setup, certificates: bytes
     ) -> ProxyEnvironment:
         from sandboxes.mistral.proxy_environment import ProxyEnvironment
 

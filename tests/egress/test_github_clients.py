@@ -205,7 +205,7 @@ GH = {
     "api by number": ("gh", "api", "repositories/700000"),
     "api of GraphQL": (
         *("gh", "api", "graphql", "-f", "n=tools", "-f"),
-        "query=query($n: String!) { repository(owner: \"octo\", name: $n) { description } }",
+        'query=query($n: String!) { repository(owner: "octo", name: $n) { description } }',
     ),
 }
 

@@ -56,11 +56,8 @@ async def outcomes(here: World, rows: Sequence[Row]) -> dict[Row, str]:
         if not came:
             return f"refused with {reply.status}"
         assert came[0].line == f"{method} {target} HTTP/1.1".encode("latin-1")
-        return {
-            (BASIC,): "basic",
-            (BEARER,): "bearer",
-            (b"token mine",): "the client's own",
-        }[tuple(came[0].values(b"Authorization"))]
+        (value,) = came[0].values(b"Authorization")
+        return {BASIC: "basic", BEARER: "bearer", b"token mine": "the client's own"}[value]
 
     found = await asyncio.gather(*(one(number, row) for number, row in enumerate(rows)))
     return dict(zip(rows, found, strict=True))
@@ -90,7 +87,7 @@ def test_nothing_arrives_of_what_is_never_granted() -> None:
         async with github() as here:
             rows = [row for row in NEVER_GRANTED if row[0] in HOSTS]
             found = await outcomes(here, rows)
-            assert set(found.values()) == {"refused with 400", "refused with 403", "refused with 405"}
+            assert set(found.values()) == {f"refused with {status}" for status in (400, 403, 405)}
 
     run(use())
 
@@ -157,7 +154,7 @@ def query(text: str, **variables: object) -> bytes:
     return json.dumps({"query": text, "variables": variables}).encode()
 
 
-READ = query("query($n: String!) { repository(owner: \"Octo\", name: $n) { id } }", n="tools")
+READ = query('query($n: String!) { repository(owner: "Octo", name: $n) { id } }', n="tools")
 HIDDEN = query('{ repository(owner: "octo", name: "hidden") { id } }')
 
 
@@ -278,9 +275,7 @@ def test_where_github_does_not_say_which_number_is_meant_it_is_asked_again() -> 
     async def use() -> None:
         async with github(("octo/tools",)) as here:
             api, raw = here.origins[API], request("/repositories/42", host=API)
-            api.answers[b"/repos/octo/tools"] = (
-                b"HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n"
-            )
+            api.answers[b"/repos/octo/tools"] = b"HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n"
             assert (await here.ask(API, raw)).status == 502
             api.answers[b"/repos/octo/tools"] = (
                 b'HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{"id": 42}'
@@ -316,7 +311,7 @@ def test_a_credential_is_renewed_before_it_ends_and_asked_for_once_at_a_time() -
             return Issued(f"ghs_number{mine}", 100)
 
         credential = Credential(issue, lambda: now[0])
-        assert await asyncio.gather(credential(), credential()) == ["ghs_number1"] * 2
+        assert {*await asyncio.gather(credential(), credential())} == {"ghs_number1"}
         for now[0], wanted in ((79.0, 1), (81.0, 2), (160.0, 2), (162.0, 3)):
             assert await credential() == f"ghs_number{wanted}"
 
@@ -330,7 +325,7 @@ def test_without_a_credential_nothing_is_sent() -> None:
     async def use() -> None:
         async with github(token=Credential(fails)) as here:
             reply = await here.ask(API, request("/user", host=API))
-            assert (reply.status, here.dialled) == (502, [])
+            assert (reply.status, len(here.dialled)) == (502, 0)
             assert "cannot be renewed" in json.loads(reply.body)["message"]
 
     run(use())
@@ -344,7 +339,7 @@ def test_what_is_no_headers_value_is_not_sent(value: str) -> None:
     async def use() -> None:
         async with github(token=odd) as here:
             reply = await here.ask(API, request("/user", host=API))
-            assert (reply.status, here.dialled) == (502, [])
+            assert (reply.status, len(here.dialled)) == (502, 0)
 
     run(use())
 
@@ -378,7 +373,7 @@ def test_what_an_authorizer_cannot_hold_is_refused_when_the_proxy_is_built() -> 
     mine = GitHubAuthorizer(REPOS, token)
     build(Network.allow(hosts=(GITHUB, API)), mine)
     for network, authorizers, header, fact in (
-        (Network.allow(hosts=(API,)), (mine,), "X-Other", "needs github.com"),
+        (Network.allow(hosts=(API,)), (mine,), "X-Other", "needs network access to github.com"),
         (Network.all(), (mine, mine), "X-Other", "two authorizers claim github.com"),
         (Network.all(), (mine,), "Authorization", "claims what GitHubAuthorizer adds"),
         (Network.all(), (mine,), "authorization", "claims what"),

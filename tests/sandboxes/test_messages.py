@@ -14,6 +14,7 @@ import pytest
 import sandboxes as agents
 from sandboxes.contract import BINDING_TYPES, InvalidHostEntry
 from sandboxes.egress import EgressProxy
+from sandboxes.egress.github import GitHubAuthorizer
 from sandboxes.experimental import CustomSandbox
 from sandboxes.pattern.sandbox_hook import GitIdentity
 
@@ -69,6 +70,21 @@ def bound(*bindings: Any) -> Any:
     with socket.socket() as listener:
         return EgressProxy(
             agents.Network.all(), listen=listener, bindings=bindings, secrets={"S": "value"}
+        )
+
+
+def judged_twice(network: agents.Network, header: str = "X") -> Any:
+    async def token() -> str:
+        return "value"
+
+    mine = GitHubAuthorizer("all", token)
+    with socket.socket() as listener:
+        EgressProxy(
+            network,
+            listen=listener,
+            bindings=[binding(host="github.com", header=header)],
+            authorizers=[mine] if header != "X" else [mine, mine],
+            secrets={"S": "value"},
         )
 
 
@@ -157,6 +173,34 @@ CASES: list[tuple[Callable[[], Any], str, str, str]] = [
     (
         lambda: agents.GitHubBinding(repos="all", ttl_seconds=0),
         *("GitHubBinding", "ttl_seconds", "pass seconds"),
+    ),
+    (
+        lambda: agents.GitHubProxyConfig(repo_whitelist=("acme",)),
+        *("GitHubBinding", "'acme'", "write 'owner/repository'"),
+    ),
+    (
+        lambda: agents.GitHubProxyConfig(all_accessible_repos="yes"),  # type: ignore[arg-type]
+        *("GitHubProxyConfig", "all_accessible_repos", "pass one of them"),
+    ),
+    (
+        lambda: agents.SandboxProxy(integrations=(GITHUB,)),  # type: ignore[arg-type]
+        *("SandboxProxy", "of type GitHubBinding", "pass GitHubProxyConfig(...)"),
+    ),
+    (
+        lambda: agents.SandboxProxy(integrations=(agents.SecretInjectionProxyConfig(),) * 2),
+        *("SandboxProxy", "two of SecretInjectionProxyConfig", "leave one out"),
+    ),
+    (
+        lambda: judged_twice(agents.Network.all()),
+        *("EgressProxy", "two authorizers", "leave one of them out"),
+    ),
+    (
+        lambda: judged_twice(agents.Network.allow(hosts=("github.com",))),
+        *("EgressProxy", "needs network access to api.github.com", "list it"),
+    ),
+    (
+        lambda: judged_twice(agents.Network.all(), "Authorization"),
+        *("EgressProxy", "claims what GitHubAuthorizer adds", "leave one of them out"),
     ),
     (
         lambda: agents.MistralApiBinding(run_as="me"),  # type: ignore[arg-type]

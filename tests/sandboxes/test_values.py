@@ -12,9 +12,13 @@ from hypothesis import strategies as st
 from sandboxes import (
     EgressPolicy,
     GitHubBinding,
+    GitHubProxyConfig,
     HeaderBinding,
     MistralApiBinding,
     RefusedConfiguration,
+    SandboxProxy,
+    SecretInjectionProxyConfig,
+    WorkspaceHeaderBindings,
 )
 
 
@@ -78,6 +82,31 @@ def test_a_header_binding_names_what_is_wrong(changed: dict[str, str]) -> None:
 def test_a_github_binding_takes_repositories_of_github_only(options: dict[str, Any]) -> None:
     with pytest.raises(RefusedConfiguration):
         GitHubBinding(**options)
+
+
+def test_the_older_spelling_comes_to_bindings() -> None:
+    listed = GitHubProxyConfig(repo_whitelist=["acme/api"], ttl_seconds=60)  # type: ignore[arg-type]
+    proxy = SandboxProxy(integrations=(listed, SecretInjectionProxyConfig()))
+    assert proxy.header_bindings == (
+        GitHubBinding(repos=("acme/api",), ttl_seconds=60),
+        WorkspaceHeaderBindings(),
+    )
+    assert GitHubProxyConfig().binding == GitHubBinding(repos=())
+    everything = GitHubProxyConfig(repo_whitelist=("acme/api",), all_accessible_repos=True)
+    assert everything.binding == GitHubBinding(repos="all")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        *[{"repo_whitelist": "acme/api"}, {"repo_whitelist": ("acme",)}, {"host": "ghe.test"}],
+        *[{"ttl_seconds": 0}, {"all_accessible_repos": 1}],
+        {"repo_whitelist": ("acme",), "all_accessible_repos": True},
+    ],
+)
+def test_the_older_spelling_takes_no_more_than_the_binding(options: dict[str, Any]) -> None:
+    with pytest.raises(RefusedConfiguration):
+        GitHubProxyConfig(**options)
 
 
 def test_bindings_know_the_hosts_that_they_need() -> None:

@@ -39,7 +39,7 @@ def test_our_values_have_the_parameters_of_the_reference(row: str) -> None:
 @pytest.mark.parametrize("name", [name for name in reference.SANDBOXES if hasattr(agents, name)])
 def test_our_sandboxes_have_the_parameters_of_the_reference(name: str) -> None:
     found = constructor(public(name))
-    assert shown(found) == reference.SANDBOXES[name]
+    assert shown(found) == {**reference.SANDBOXES[name], **reference.FURTHER.get(name, {})}
     assert {entry.kind for entry in found.values()} == {inspect.Parameter.KEYWORD_ONLY}
 
 

@@ -78,7 +78,9 @@ class _Answering:
 
     def answered(self, name: str | None) -> dict[str, Any] | None:
         """Give the data of one operation."""
-        named = [one for one in self._operations if not name or one.name and one.name.value == name]
+        named = [
+            one for one in self._operations if not name or (one.name and one.name.value == name)
+        ]
         if not named:
             return None
         operation = named[0]
@@ -124,7 +126,9 @@ class _Answering:
         if found is None:
             self.meant.add(f"{owner}/{name}".lower())
         if found is None or not self.touch(found):
-            self.errors.append({"type": "NOT_FOUND", "message": "Could not resolve to a Repository"})
+            self.errors.append(
+                {"type": "NOT_FOUND", "message": "Could not resolve to a Repository"}
+            )
             return None
         return _RepositoryValue(self, found)
 
@@ -230,9 +234,9 @@ class _RepositoryValue(_Value):
         answers: dict[str, Callable[[], Any]] = {
             "owner": lambda: _Owner(self._answering, one.owner),
             "forks": lambda: _pages(*self._answering.everything()),
-            "issue": lambda: self._issue(),
+            "issue": self._issue,
             "issues": lambda: _pages(self._issue()),
-            "issueOrPullRequest": lambda: self._issue(),
+            "issueOrPullRequest": self._issue,
         }
         if name in answers:
             return answers[name]()

@@ -62,8 +62,10 @@ class Edge:
         if host not in CREDENTIALED:
             return Answer.text(200, f"{request.target}\n"), found.meant
         repository = found.repository
-        if repository is not None and repository.private and not (
-            token and token.reaches(repository)
+        if (
+            repository is not None
+            and repository.private
+            and not (token and token.reaches(repository))
         ):
             return self._hidden(host), found.meant
         if found.former:

@@ -205,6 +205,5 @@ class Repositories:
 def _first_commit(marker: str) -> bytes:
     message, content = b"Begin", marker.encode() + b"\n"
     return (
-        b"commit refs/heads/%b\ncommitter %b\ndata %d\n%b\n"
-        b"M 100644 inline README.md\ndata %d\n%b\n"
+        b"commit refs/heads/%b\ncommitter %b\ndata %d\n%b\nM 100644 inline README.md\ndata %d\n%b\n"
     ) % (BRANCH.encode(), _AUTHOR, len(message), message, len(content), content)

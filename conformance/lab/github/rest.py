@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -82,13 +83,12 @@ def _read(repository: Repository, rest: tuple[str, ...]) -> Answer:
     if len(rest) == 1 and rest[0] in _LISTS:
         said: Any = [{"id": 1, "number": 1, "title": repository.marker, "name": "one"}]
     else:
-        said = {"id": 1, "name": rest[-1], "content": repository.marker, "message": rest[-1]}
+        content = base64.b64encode(repository.marker.encode()).decode()
+        said = {"id": 1, "name": rest[-1], "encoding": "base64", "content": content}
     return Answer(200, json.dumps(said).encode())
 
 
-def _of_account(
-    request: Request, route: Route, known: Repositories, token: Token | None
-) -> Answer:
+def _of_account(request: Request, route: Route, known: Repositories, token: Token | None) -> Answer:
     if not route.rest:
         return Answer.of(200, current_user_url=f"https://{API}/user")
     if token is None:

@@ -48,7 +48,7 @@ def segments(target: str) -> tuple[str, ...]:
     path = re.sub(r"^[a-z]+://[^/]*", "", path)
     for _ in range(_DECODINGS):
         path = unquote(path)
-    path = re.sub(r";[^/]*", "", path.replace("\\", "/").partition("\0")[0])
+    path = re.sub(r";[^/]*", "", path.replace("\\", "/").replace("\0", ""))
     resolved = posixpath.normpath("/" + path.lstrip("/"))
     return tuple(part for part in resolved.split("/") if part)
 
@@ -96,7 +96,9 @@ def _named(parts: tuple[str, ...], known: Repositories) -> Route:
     repository = known.named(owner, name)
     former = None if repository else known.formerly(owner, name)
     # A former name shows nothing of the repository: it is answered by where that is now.
-    return Route(rest, repository or former, former is not None, frozenset({f"{owner}/{name}".lower()}))
+    return Route(
+        rest, repository or former, former is not None, frozenset({f"{owner}/{name}".lower()})
+    )
 
 
 def _compared(found: Route) -> frozenset[str]:

@@ -1,7 +1,9 @@
 """GraphQL: queries that read granted repositories, and lead nowhere else.
 
 What is sent is written anew from what was judged, and follows no rename: GitHub would answer
-for the new name, which may not be granted. There is no schema here to follow: a field is let through by its name alone, and what it may
+for the new name, which may not be granted.
+
+There is no schema here to follow: a field is let through by its name alone, and what it may
 hold is said by its kind in `fields`. A field that nobody has looked at is denied.
 """
 
