@@ -12,6 +12,7 @@ import random
 import ssl
 import time
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -229,8 +230,23 @@ class Transport:
 
 def _trusted() -> ssl.SSLContext:
     """What the system trusts, with the variables that say otherwise, and certifi's beside it."""
+    chosen = tuple(os.environ.get(name, "") for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"))
+    return _context(chosen, tuple(map(_version, chosen)))
+
+
+def _version(path: str) -> tuple[int, ...]:
+    try:
+        facts = os.stat(path)
+    except OSError:
+        return ()
+    return facts.st_mtime_ns, facts.st_size, facts.st_ino
+
+
+# A bundle takes tens of milliseconds to read, in which no other session gets on.
+@lru_cache(maxsize=4)
+def _context(chosen: tuple[str, ...], _: tuple[tuple[int, ...], ...]) -> ssl.SSLContext:
     context = ssl.create_default_context()
-    if not (os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR")):
+    if not any(chosen):
         context.load_verify_locations(certifi.where())
     return context
 
