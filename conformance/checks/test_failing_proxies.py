@@ -41,7 +41,6 @@ _PAUSE_SECONDS = 0.3
 _MOST_SECONDS = 20.0
 _FAILURES: dict[str, dict[str, Any]] = {
     "refuses the credential": {"kind": "refuse", "status": 401},
-    "refuses the request": {"kind": "refuse", "status": 422},
     "fails": {"kind": "refuse", "status": 500},
     "hangs up": {"kind": "cut"},
     "answers rubbish": {"kind": "rubbish"},

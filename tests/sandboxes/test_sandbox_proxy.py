@@ -179,11 +179,15 @@ class Programs:
 
     def __init__(self) -> None:
         self.installed: list[Json] = []
+        self.removed: list[Json] = []
         self.delay = 0.0
 
     async def ask(self, program: str, request: Json, **_: Any) -> Json:
         assert program == "install"
         await asyncio.sleep(self.delay)
+        if "remove" in request:
+            self.removed.append(request)
+            return {"fact": ""}
         self.installed.append(request)
         digest = request["environment"]["CREDENTIAL"]
         return {"fact": "", "folder": "/f", "file": "/f/e", "digest": digest}
@@ -260,6 +264,15 @@ def test_what_was_taken_away_is_put_back_unless_it_was_renewed_meanwhile() -> No
         assert [one["environment"]["CREDENTIAL"] for one in programs.installed] == ["first"] * 2
 
     asyncio.run(use())
+
+
+def test_it_is_taken_away_from_a_sandbox_that_stays() -> None:
+    async def use() -> list[Json]:
+        environment, _, programs = await kept(setup_of(100))
+        await environment.remove()
+        return programs.removed
+
+    assert asyncio.run(use()) == [{"remove": "/f"}]
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 import urllib.error
 import urllib.request
 from typing import TYPE_CHECKING, Any
@@ -101,6 +102,20 @@ def test_the_sessions_own_key_and_no_other_becomes_the_users(lab: Lab, tmp_path:
         "401"
     )
     assert [row["target"] for row in user.requests()] == ["/v1/models"]
+
+
+def test_what_goes_wrong_goes_wrong_for_one_user_as_often_as_was_said(lab: Lab) -> None:
+    user, other = lab.sandbox_proxy().user(), lab.sandbox_proxy().user()
+    user.inject("refuse", status=503, times=1)
+    assert [asked(one.credential, API)[0] for one in (other, user, user)] == [200, 503, 200]
+    with user.broken("short_life", seconds=2):
+        assert asked(user.credential, API)[1]["expires_in_seconds"] == 2
+    with user.broken("cut"), pytest.raises(OSError, match=r"closed|reset"):
+        asked(user.credential, API)
+    with user.broken("slow", seconds=0.2):
+        begun = time.monotonic()
+        assert asked(user.credential, API)[1]["expires_in_seconds"] == 60
+        assert time.monotonic() - begun >= 0.2
 
 
 @pytest.mark.parametrize(
