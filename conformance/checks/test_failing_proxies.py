@@ -9,8 +9,6 @@ import pytest
 
 from conformance.marks import needs, verifies
 from conformance.probes.acting import (
-    KEY,
-    PROXY,
     acting,
     ask_api,
     asked,
@@ -18,7 +16,6 @@ from conformance.probes.acting import (
     sandbox_proxy,
     session_credential,
     start_error,
-    variable,
 )
 from conformance.probes.binding import senders
 from conformance.probes.leftovers import counting
@@ -115,7 +112,7 @@ def _acts(inside: Inside, lab: Lab, box: Box, user: User) -> None:
         NotRun: It does not.
     """
     path = new_path()
-    ask_api(inside, box, variable(box, KEY), path, proxy=f"${PROXY}")
+    ask_api(inside, box, path)
     if [row["user"] for row in asked(lab, path)] != [user.name]:
         raise NotRun("a request did not act as the user before anything failed: see BND-14")
 
