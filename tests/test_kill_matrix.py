@@ -42,7 +42,7 @@ NOT_RUN = {
 # Requirements that others cannot be checked without, and name where they are broken.
 ROOT_CAUSES = (
     "CFG-02", "CFG-03", "CFG-04", "CFG-19", "NET-02", "EGR-10", "EGR-18", "EXE-01", "EXE-06",
-    "BND-02",
+    "BND-02", "BND-14", "BND-15",
 )  # fmt: skip
 
 

@@ -123,7 +123,7 @@ def test_a_deployed_session_acts_as_its_caller(
 
 
 @verifies(BND_18)
-@needs(opens=True, binding=GitHubBinding)
+@needs(opens=True, cloud=True, binding=GitHubBinding)
 def test_no_github_token_of_the_worker_is_used(
     inside: Inside, lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,7 +148,7 @@ def _starts(inside: Inside, user: User, *repos: str) -> Exception | None:
 
 
 @verifies(BND_19)
-@needs(opens=True, binding=GitHubBinding)
+@needs(opens=True, cloud=True, binding=GitHubBinding)
 def test_a_repository_out_of_reach_stops_the_start(inside: Inside, lab: Lab) -> None:
     """A session does not start where one requested repository is none of the connector's."""
     user = sandbox_proxy(lab).user(repositories=("acme/site", "acme/docs"))

@@ -10,14 +10,11 @@ from conformance.lab.sandbox_proxy.identities import Rule
 from conformance.marks import needs, verifies
 from conformance.probes import searching
 from conformance.probes.acting import (
-    KEY,
-    PROXY,
     ask_api,
     asked,
     new_path,
     options_of,
     start_error,
-    variable,
 )
 from conformance.probes.acting import sandbox_proxy as proxy_of
 from conformance.probes.binding import Ask, new_secret, requests, send, senders, values
@@ -49,7 +46,7 @@ def test_no_credential_of_the_user_is_in_the_sandbox(inside: Inside, lab: Lab) -
         sought.append(lab.cloud().token())
     options = options_of(inside.target, _BINDINGS[:1])
     with inside.target.open(identity=user.credential, **options) as box:
-        ask_api(inside, box, variable(box, KEY), path, proxy=f"${PROXY}")
+        ask_api(inside, box, path)
         found = [place for secret in sought for place in searching.places(box, lab, secret)]
     if found:
         raise Violation(

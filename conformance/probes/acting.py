@@ -30,6 +30,9 @@ API = Site(name=API_HOST, address="", nonce="", token="")
 KEY = "MISTRAL_API_KEY"
 PROXY = "MISTRAL_API_HTTP_PROXY"
 
+OWN_KEY = "THE-KEY-OF-THE-COMMAND"
+"""Stands for the key that the command itself has: an earlier one's may be renewed by then."""
+
 _ASK_SECONDS = 20.0
 
 
@@ -99,18 +102,21 @@ def new_path() -> str:
     return f"/v1/models/n{random.token_hex(8)}"
 
 
-def ask_api(inside: Inside, box: Box, key: str, path: str, *, proxy: str = "") -> None:
+def ask_api(
+    inside: Inside, box: Box, path: str, *, key: str = OWN_KEY, proxy: str = f"${PROXY}"
+) -> None:
     """Let a command ask Mistral's API with a key.
 
     Args:
         inside: The sandboxes of the check.
         box: Where the command runs.
-        key: What its Authorization header bears.
         path: What is asked for.
+        key: What its Authorization header bears.
         proxy: Through which proxy, as the shell writes it; through none if empty.
     """
     ask = Ask(path, (("Authorization", f"Bearer {key}"),))
     line = senders(inside)[0].write(API, 443, [ask], True)
+    line = line.replace(OWN_KEY, f"'\"${KEY}\"'")  # it stands in a word in single quotes
     names = "HTTPS_PROXY https_proxy ALL_PROXY all_proxy"
     way = f'export HTTPS_PROXY="{proxy}" https_proxy="{proxy}"\n' if proxy else ""
     box.execute(f"unset {names}\n{way}{line}", timeout_seconds=_ASK_SECONDS)

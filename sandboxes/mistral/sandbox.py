@@ -61,6 +61,9 @@ class MistralSandbox(Sandbox):
     header_bindings, hooks and access, comes from the variable
     AGENTS_SDK_KOYEB_SANDBOX_<OPTION>, such as AGENTS_SDK_KOYEB_SANDBOX_INSTANCE_TYPE.
 
+    Header bindings act as the session's caller, or without one as the user of MISTRAL_API_KEY:
+    Sandbox Proxy, at the origin in MISTRAL_API_URL, is asked before anything is created.
+
     Outbound traffic is filtered by address, outside of the sandbox, and nothing runs inside
     before that is proven to be in force. Each command is a bash of its own, or sh where the
     image has no bash, as the image's user. What it starts in the background goes on until the

@@ -270,8 +270,16 @@ def _asked_to_wait(headers: Mapping[str, str]) -> float:
     return min(float(text), _LONGEST_PAUSE) if text.isascii() and text.isdigit() else 0.0
 
 
-def json_object(response: httpx.Response, sandbox: str, action: str) -> Json:
+def json_object(
+    response: httpx.Response, sandbox: str, action: str, variable: str = "KOYEB_API_HOST"
+) -> Json:
     """Give what an answer that says all is well holds.
+
+    Args:
+        response: The answer.
+        sandbox: What errors call the sandbox.
+        action: What was asked for.
+        variable: Which one says who is asked.
 
     Raises:
         CloudError: It is no JSON object.
@@ -282,6 +290,7 @@ def json_object(response: httpx.Response, sandbox: str, action: str) -> Json:
         body = None
     if not isinstance(body, dict):
         raise CloudError(
-            errors.nonsense(sandbox, action, "it is no JSON object"), may_have_happened=True
+            errors.nonsense(sandbox, action, "it is no JSON object", variable),
+            may_have_happened=True,
         )
     return body
