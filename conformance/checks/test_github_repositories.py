@@ -167,6 +167,6 @@ def test_the_account_is_none_of_the_repositories(inside: Inside, lab: Lab) -> No
 @verifies(BND_10)
 @needs(opens=True, binding=GitHubBinding)
 def test_the_credential_stays_on_githubs_own_interfaces(inside: Inside, lab: Lab) -> None:
-    """Hosts that archives and files come from get no credential, also not behind a redirect."""
+    """Hosts that archives and files come from get no credential."""
     world = World.made(lab)
     _judge(inside, lab, world, github_requests.elsewhere(world.listed.full_name))

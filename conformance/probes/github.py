@@ -146,7 +146,7 @@ def arrives(world: World, rows: Sequence[Row], *, did: str) -> None:
     """
     came = world.seen()
     for row in rows:
-        here = [one for one in came if (one.host, one.method, one.target) == _place(row)]
+        here = [one for one in came if _place(one) == _place(row) and _alike(one, row)]
         if not any(one.credential == "user" for one in here):
             raise Violation(
                 f"{did}, and {row} did not come with the user's credential",
@@ -155,8 +155,14 @@ def arrives(world: World, rows: Sequence[Row], *, did: str) -> None:
             )
 
 
-def _place(row: Row) -> tuple[str, str, str]:
-    return row.host, row.method, row.target
+def _alike(one: Seen, row: Row) -> bool:
+    """Whether a request means a repository that is named in a row."""
+    return any(name in row.target.lower() for name in one.meant)
+
+
+def _place(one: Row | Seen) -> tuple[str, str, str]:
+    """What two spellings of a request have in common."""
+    return one.host, one.method, one.target.partition("?")[0].rpartition("/")[2].lower()
 
 
 def stays_within(world: World, repos: Sequence[str], *, did: str, remedy: str) -> None:
