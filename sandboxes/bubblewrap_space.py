@@ -68,6 +68,7 @@ _OWN_FILES = {
     "resolv.conf": "# There is no server for names.\n",
 }
 _MODULES = (
+    "bare",
     "process_tree",
     "supervisor",
     "host_files",

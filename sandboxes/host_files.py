@@ -5,9 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from contextlib import suppress
-from typing import TYPE_CHECKING
 
+from sandboxes.bare import suppress
+
+# Where it runs inside, the imports are waited for.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
 

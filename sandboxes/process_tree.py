@@ -13,10 +13,10 @@ Standard library only: the supervisor runs it in an interpreter without anything
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import time
-from contextlib import suppress
+
+from sandboxes.bare import signal, suppress
 
 _PR_SET_CHILD_SUBREAPER = 36
 _STOP_ROUNDS = 20

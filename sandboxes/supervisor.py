@@ -16,14 +16,11 @@ import errno
 import gc
 import os
 import select
-import signal
-import socket
 import struct
 import time
-from contextlib import suppress
-from types import MappingProxyType
 
 from sandboxes import process_tree
+from sandboxes.bare import receive, signal, socket, suppress
 
 # Every session waits for this file's imports, and typing is half as dear as the interpreter.
 TYPE_CHECKING = False
@@ -102,7 +99,7 @@ class Request:
         return cls(rest[:arguments], folder, rest[arguments:], float(limit), float(grace))
 
 
-def serve(descriptor: int, others: Mapping[bytes, Worker] = MappingProxyType({})) -> None:
+def serve(descriptor: int, others: Mapping[bytes, Worker] | None = None) -> None:
     """Fork supervisors until the other end is closed.
 
     A message is one byte with the socket that a supervisor is to listen to.
@@ -126,11 +123,11 @@ def serve(descriptor: int, others: Mapping[bytes, Worker] = MappingProxyType({})
             strays = _kill_strays(supervisors)
         if server.fileno() not in ready:
             continue
-        kind, passed, _, _ = socket.recv_fds(server, 1, 1)
+        kind, passed = receive(server, 1, 1)
         if not passed:
             break
         os.set_inheritable(passed[0], False)
-        _fork(server, passed[0], supervisors, others.get(kind, _supervise))
+        _fork(server, passed[0], supervisors, (others or {}).get(kind, _supervise))
     server.close()
     _wait_for(supervisors, wakeup)
 
@@ -290,7 +287,7 @@ class Supervising:
 
     def _receive(self) -> tuple[Request, list[int]] | None:
         """A request with the command's stdout and stderr; None when there will be none."""
-        head, streams, _, _ = socket.recv_fds(self._control, _LENGTH.size, 2)
+        head, streams = receive(self._control, _LENGTH.size, 2)
         for stream in streams:  # what a command inherits beside its own, it could keep open
             os.set_inheritable(stream, False)
         if len(head) < _LENGTH.size or len(streams) < 2:

@@ -186,6 +186,7 @@ def test_no_process_is_left_when_the_session_has_closed(target: Target) -> None:
         )
 
 
+@side_by_side
 @verifies(PRC_07)
 @background
 @pytest.mark.parametrize("name", ingredients.NAMES)

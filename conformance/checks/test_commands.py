@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 
-from conformance.marks import needs, verifies
+from conformance.marks import needs, side_by_side, verifies
 from conformance.probes.heartbeats import contents
 from conformance.requirements import EXE_01
 from conformance.strategies import scripts
@@ -68,6 +68,7 @@ def test_a_command_gives_its_exit_code_and_both_streams(inside: Inside, script: 
             )
 
 
+@side_by_side
 @verifies(EXE_01)
 @needs(opens=True)
 @pytest.mark.parametrize("end", ["exit 0", "exit 1", "exit 137", "exit 255", "sleep 20"])

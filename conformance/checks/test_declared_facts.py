@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.lab.plan import LAB_VARIABLE
-from conformance.marks import needs, verifies
+from conformance.marks import needs, side_by_side, verifies
 from conformance.probes import declared
 from conformance.probes.inside import connections, describe, needs_of_lab
 from conformance.probes.places import destination, entry
@@ -123,6 +123,7 @@ def test_an_isolated_sandbox_has_an_environment_of_its_own(target: Target) -> No
         )
 
 
+@side_by_side
 @verifies(CFG_19)
 @needs(opens=True, background=True)
 def test_declared_background_processes_outlive_their_command(inside: Inside) -> None:

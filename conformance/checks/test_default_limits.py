@@ -103,6 +103,7 @@ def test_a_limit_of_its_own_wins_over_the_default(target: Target) -> None:
 _BRIEF = 0.4
 
 
+@side_by_side
 @verifies(TMO_07)
 @needs(opens=True)
 def test_a_limit_is_that_of_one_command(target: Target) -> None:

@@ -66,7 +66,7 @@ def test_no_tcp_connection_leaves_without_a_network(
         box = inside.under(**options)
     elif asked != "written out":
         inside.times_out(box)
-    for client, scheme in inside.ways("none", "https", "http", "tcp"):
+    for client, scheme in inside.ways_for((place, asked), "none", "https", "http", "tcp"):
         site = place.site(lab)
         ran = inside.attempt(box, client, scheme, place.destination(scheme, site))
         inside.judge(
@@ -88,7 +88,7 @@ def test_no_datagram_and_no_question_leaves_without_a_network(
     """Under none() no UDP datagram and no DNS question leaves."""
     needs_of_lab(lab, "dns", "packets")
     box = inside.narrowest()
-    for client, scheme in inside.ways("none", "udp", "dns"):
+    for client, scheme in inside.ways_for((place, label), "none", "udp", "dns"):
         site = place.site(lab)
         where = place.destination(scheme, site)
         if scheme == "dns":
@@ -299,7 +299,7 @@ def test_plain_http_to_a_listed_host_is_refused(
 ) -> None:
     """Under allow() a plain HTTP request to a listed host is refused."""
     place = inside.reachable(place)
-    ways = inside.ways("allow", "http")
+    ways = inside.ways_for((place, listed, written), "allow", "http")
     sites = [place.site(lab) for _ in ways]
     hosts = [entry(place.host(site), port_at(site, listed)) for site in sites]
     with inside.opened(network=inside.target.Network.allow(hosts=hosts)) as box:
@@ -339,7 +339,7 @@ def test_another_port_of_a_listed_host_is_refused(
 ) -> None:
     """Under allow() only the listed port of a host is reached, 443 where none is written."""
     place = inside.reachable(place)
-    ways = inside.ways("allow", "https", "http", "tcp")
+    ways = inside.ways_for((place, listed), "allow", "https", "http", "tcp")
     sites = [place.site(lab) for _ in ways]
     hosts = [entry(place.host(site), port_at(site, listed)) for site in sites]
     hosts.append(place.entry(place.site(lab)))  # the port that is dialled, of another host

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from conformance.probes.inside import Inside
     from conformance.subject.facade import Box
 
-_LIFE = 4
+_LIFE = 6
 _PAUSE_SECONDS = 0.3
-_MOST_SECONDS = 30.0
+_MOST_SECONDS = 20.0
 _FAILURES: dict[str, dict[str, Any]] = {
     "refuses the credential": {"kind": "refuse", "status": 401},
     "refuses the request": {"kind": "refuse", "status": 422},
@@ -61,14 +61,14 @@ def test_a_session_does_not_start_without_sandbox_proxy(
     bindings = [MistralApiBinding()]
     with counting(inside.target, lab) as left, user.broken(**_FAILURES[failure]):
         error = start_error(inside.target, bindings, user.credential)
-    _is_clear(error, user, f"Sandbox Proxy {failure}, and open()")
+    _is_clear(error, SandboxStartError, user, f"Sandbox Proxy {failure}, and open()")
     left.judge(f"after a session that did not start because Sandbox Proxy {failure},")
     error = start_error(inside.target, bindings, user.credential)
     if error is not None:
         raise NotRun(f"where nothing failed, open() raised {shown(error)} as well")
 
 
-def _is_clear(error: Exception | None, user: User, did: str) -> None:
+def _is_clear(error: Exception | None, kind: type[SandboxError], user: User, did: str) -> None:
     """Judge what stopped a session.
 
     Raises:
@@ -76,8 +76,11 @@ def _is_clear(error: Exception | None, user: User, did: str) -> None:
     """
     if error is None:
         raise Violation(f"{did} raised nothing", remedy=_STOP)
-    if not isinstance(error, SandboxStartError | SandboxError) or "roxy" not in str(error):
-        raise Violation(f"{did} raised {shown(error)}", remedy="say that it is Sandbox Proxy")
+    if not isinstance(error, kind) or "Sandbox Proxy" not in str(error):
+        raise Violation(
+            f"{did} raised {shown(error)}",
+            remedy=f"raise {kind.__name__} that says that it is Sandbox Proxy",
+        )
     if how := found_in([user.credential], told(error)):
         raise Violation(
             f"{did} raised an error that tells the user's credential, written {how}",
@@ -102,7 +105,7 @@ def test_a_session_ends_whose_credentials_cannot_be_renewed(
         user.mend()
         errors.append(_raised(box))
     for error in errors:
-        _is_clear(error, user, f"Sandbox Proxy {failure} at a renewal, and a command")
+        _is_clear(error, SandboxError, user, f"Sandbox Proxy {failure} at a renewal, and a command")
     left.judge("after a session that was closed when its credentials could not be renewed,")
 
 

@@ -71,7 +71,7 @@ def _ways(
     """Every client inside with the schemes that take such a host, and where each goes."""
     schemes: tuple[Scheme, ...] = ("https", "http", "tcp") if detour.is_canonical else ("https",)
     found: list[tuple[Client, Scheme, Destination]] = []
-    for client, scheme in inside.ways("allow", *schemes):
+    for client, scheme in inside.ways_for(detour, "allow", *schemes):
         where = destination(scheme, site, host=host.strip("[]"), port=port_at(site, 443))
         named = None
         if scheme != "tcp":

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import secrets
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
 from conformance.marks import needs, verifies
 from conformance.probes.clients import CLIENT_SECONDS
+from conformance.probes.clouds import READY_SECONDS, judge_clear, raised, soon, watched
 from conformance.probes.inside import connections, describe
 from conformance.probes.places import destination
 from conformance.requirements import EGR_31
@@ -20,9 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from conformance.lab.client import Lab
+    from conformance.lab.cloud.faults import Kind
     from conformance.lab.sites import Site
     from conformance.probes.clients import Scheme
     from conformance.probes.inside import Inside
+    from conformance.subject.targets import Target
     from sandboxes.contract import Network
 
 Mode = Literal["none", "allow"]
@@ -167,3 +170,39 @@ def test_a_listed_host_is_open_to_the_first_hook(inside: Inside, lab: Lab) -> No
             saw=describe(seen),
             remedy="put the whole policy in force before hooks run, with what it opens",
         )
+
+
+@verifies(EGR_31)
+@needs(opens=True, cloud=True, network="none")
+@pytest.mark.parametrize("custom", [False, True], ids=["shut", "custom"])
+@pytest.mark.parametrize(("kind", "seconds"), [("late_policy", 1.5), ("no_policy", 0)])
+def test_a_cloud_that_enforces_its_policy_late_is_waited_for(
+    inside: Inside, lab: Lab, kind: Kind, seconds: float, custom: bool
+) -> None:
+    """Nothing runs in the time until a cloud enforces its policy, or where it never does."""
+    target, site = inside.target, lab.site()
+    options: dict[str, Any] = soon(target, 5 if seconds else READY_SECONDS)
+    if custom and target.has_option("egress"):
+        options["egress"] = target.EgressPolicy.custom(allow_cidrs=("203.0.113.0/24",))
+    commands = _commands(inside, "none", site)
+    if target.has_option("setup_script"):
+        options["setup_script"] = "\n".join([*commands, "true"])
+    hooks = (Commander(f"hook{secrets.token_hex(4)}", commands),)
+    with watched(lab) as watch:
+        watch.cloud.inject(kind, seconds=seconds)
+        error = raised(lambda: _session(target, **options, hooks=hooks))
+        found = connections(lab.seen(site), site)
+    judge_clear(error, "under a policy that the cloud did not enforce")
+    inside.judge(
+        found,
+        did=f"while the cloud did not enforce its policy yet ({kind}), it let a request out to "
+        f"{site.name}, which is {site.address}",
+        remedy="try from inside whether the policy is in force, before anything else runs there",
+    )
+    inside.proven("none", *_SCHEMES)
+    inside.control(site, "tcp")
+
+
+def _session(target: Target, **options: Any) -> None:  # noqa: ANN401 - a subject's own options
+    with target.session(**options):
+        pass

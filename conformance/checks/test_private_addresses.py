@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import pytest
@@ -56,14 +57,34 @@ def _controls(inside: Inside, lab: Lab, mode: Mode) -> None:
     inside.private_reached()
 
 
-def _stays_refused(
-    inside: Inside, lab: Lab, box: Box, mode: Mode, site: Site, host: str, *, canonical: bool
-) -> None:
-    """Let every client try one spelling of one place, then ask the witnesses once."""
+@dataclass(frozen=True, slots=True)
+class _Spelled:
+    """One spelling of one place.
+
+    Attributes:
+        site: The place.
+        host: How it is written.
+        canonical: Whether every client takes that for the place.
+        example: What was drawn.
+        clients: How many try it; each reads odd spellings in a way of its own.
+    """
+
+    site: Site
+    host: str
+    canonical: bool
+    example: object
+    clients: int = 2
+
+
+def _stays_refused(inside: Inside, lab: Lab, box: Box, mode: Mode, spelled: _Spelled) -> None:
+    """Let clients try one spelling of one place, then ask the witnesses once."""
+    site, host, canonical = spelled.site, spelled.host, spelled.canonical
     # What is not HTTPS is refused under allow() anyway, and knows no odd spellings.
     schemes: tuple[Scheme, ...] = ("https", "http", "tcp") if canonical else ("https",)
     tries: list[Try] = []
-    for client, scheme in inside.ways(mode, *(schemes if mode == "all" else ("https",))):
+    if mode == "allow":
+        schemes = ("https",)
+    for client, scheme in inside.ways_for(spelled.example, mode, *schemes, each=spelled.clients):
         ports = _https_ports(site) if scheme == "https" and canonical else (None,)
         for port in ports:
             where = destination(scheme, site, host=host.strip("[]"))
@@ -105,7 +126,8 @@ def test_a_private_address_stays_refused(
     _controls(inside, lab, mode)
     site = lab.site(addresses=literal.dialled)
     with _under(inside, mode, _entries(*literal.dialled)) as box:
-        _stays_refused(inside, lab, box, mode, site, literal.host, canonical=literal.is_canonical)
+        spelled = _Spelled(site, literal.host, literal.is_canonical, literal)
+        _stays_refused(inside, lab, box, mode, spelled)
 
 
 @verifies(EGR_16)
@@ -121,7 +143,8 @@ def test_a_name_of_a_private_address_stays_refused(
     _controls(inside, lab, mode)
     site = lab.site(addresses=literal.dialled, dns=[[literal.dialled[-1]]])
     with _under(inside, mode, _entries(site.name)) as box:
-        _stays_refused(inside, lab, box, mode, site, site.name, canonical=literal.is_canonical)
+        spelled = _Spelled(site, site.name, literal.is_canonical, literal, clients=1)
+        _stays_refused(inside, lab, box, mode, spelled)
 
 
 @verifies(EGR_16)
@@ -138,7 +161,7 @@ def test_a_loopback_address_stays_refused(
     hosts = [f"{host}:{site.https_port}" for host in ("127.0.0.1", "[::1]", "localhost")]
     with _under(inside, mode, hosts) as box:
         canonical = spelling in ("127.0.0.1", "[::1]", "localhost")
-        _stays_refused(inside, lab, box, mode, site, spelling, canonical=canonical)
+        _stays_refused(inside, lab, box, mode, _Spelled(site, spelling, canonical, spelling))
     inside.control(site, "https")
 
 

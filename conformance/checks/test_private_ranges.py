@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import pytest
@@ -34,23 +35,36 @@ _ENOUGH_SECONDS = 1.0
 _REMEDY = "hold the address that is dialled against the whole of every private range"
 
 
-def _tried(box: Box, client: Client, scheme: Scheme, where: Destination, to: Sequence[str]) -> None:
+@dataclass(frozen=True, slots=True)
+class _Going:
+    """One client on its way to a site's private addresses, in a sandbox under a mode."""
+
+    mode: Mode
+    client: Client
+    scheme: Scheme
+    where: Destination
+    site: Site
+
+
+def _stays_inside(lab: Lab, box: Box, going: _Going, to: Sequence[str]) -> None:
     """Let a client go to each of these, with each command to twice as many as before."""
-    line = client.command(scheme, where).replace(_PLACE, '"$to"')
+    where = going.where
+    line = going.client.command(going.scheme, where).replace(_PLACE, '"$to"')
     began, first, count = time.monotonic(), 0, 1
     while first < len(to) and time.monotonic() - began < _ENOUGH_SECONDS:
         part = to[first : first + count]
         command = f"for to in {shlex.join(part)}; do {line}; done >/dev/null 2>&1"
         box.execute(command, timeout_seconds=count * where.seconds + 5)
+        _is_shut(lab, going)
         first, count = first + count, 2 * count
 
 
-def _is_shut(lab: Lab, site: Site, mode: Mode, client: Client, did: str) -> None:
-    if seen := connections(lab.seen(site), site):
+def _is_shut(lab: Lab, going: _Going) -> None:
+    if seen := connections(lab.seen(going.site), going.site):
         places = ", ".join(dict.fromkeys(one.address for one in seen))
         raise Violation(
-            f"under Network.{mode}() it let {did} of {client.name} out to private addresses: "
-            f"{places[:200]}",
+            f"under Network.{going.mode}() it let {going.scheme.upper()} of {going.client.name} "
+            f"out to private addresses: {places[:200]}",
             saw=describe(seen),
             remedy=_REMEDY,
         )
@@ -76,8 +90,8 @@ def test_no_part_of_a_private_range_is_left_out(inside: Inside, lab: Lab, mode: 
     client, _ = inside.ways(mode, "https")[0]
     urls = [site.url(host=address) for address in CUTS]
     with inside.opened(network=policy) as box:
-        _tried(box, client, "https", Destination(url=_PLACE, seconds=2), urls)
-    _is_shut(lab, site, mode, client, "HTTPS")
+        where = Destination(url=_PLACE, seconds=2)
+        _stays_inside(lab, box, _Going(mode, client, "https", where, site), urls)
 
 
 @verifies(EGR_16)
@@ -92,5 +106,4 @@ def test_no_datagram_reaches_a_private_address(inside: Inside, lab: Lab) -> None
     client, _ = inside.ways("all", "udp")[0]
     where = Destination(host=_PLACE, port=site.udp_port, payload=f"/{site.nonce}\n", seconds=1)
     box = inside.under(network=inside.target.Network.all())
-    _tried(box, client, "udp", where, CUTS)
-    _is_shut(lab, site, "all", client, "UDP")
+    _stays_inside(lab, box, _Going("all", client, "udp", where, site), CUTS)

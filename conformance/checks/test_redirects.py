@@ -30,7 +30,13 @@ _REMEDY = "judge each hop like a request of its own, or follow none"
 
 
 def _leads_nowhere(
-    inside: Inside, lab: Lab, box: Box, hops: Sequence[Site], *ends: Site, did: str
+    inside: Inside,
+    lab: Lab,
+    box: Box,
+    hops: Sequence[Site],
+    *ends: Site,
+    did: str,
+    example: object = None,
 ) -> None:
     """Let clients follow the hops, all of them listed, and judge that nothing else is reached.
 
@@ -39,7 +45,7 @@ def _leads_nowhere(
     """
     open_places = {(site.address, site.https_port) for site in hops}
     asked = False
-    for client in followers(inside, lab):
+    for client in followers(inside, lab, example):
         ran = inside.attempt(box, client, "https", destination("https", hops[0]))
         seen = [one for site in (*hops, *ends) for one in lab.seen(site)]
         inside.judge(
@@ -73,7 +79,7 @@ def test_a_redirect_out_of_the_list_is_not_followed(
     hosts = [first.entry, listed.entry]
     with inside.opened(network=inside.target.Network.allow(hosts=hosts)) as box:
         did = f"with hosts={hosts!r} listed and a {redirect.status} to {location}"
-        _leads_nowhere(inside, lab, box, [first, listed], other, did=did)
+        _leads_nowhere(inside, lab, box, [first, listed], other, did=did, example=redirect)
     inside.control(other, "https")
 
 
@@ -135,5 +141,5 @@ def test_a_redirect_to_a_private_address_is_not_followed(
     hosts = [first.entry, *([entry(host, 443)] if blocked else [])]
     with inside.opened(network=inside.target.Network.allow(hosts=hosts)) as box:
         did = f"with hosts={hosts!r} listed and a redirect to {end.url(host=host)}"
-        _leads_nowhere(inside, lab, box, [first], end, did=did)
+        _leads_nowhere(inside, lab, box, [first], end, did=did, example=(address, named))
     inside.control(end, "https")

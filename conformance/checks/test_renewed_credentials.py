@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from conformance.lab.client import Lab
     from conformance.probes.inside import Inside
 
-LIFE = 4
+LIFE = 6
 """How long a credential lives; a command that has just begun needs a part of it."""
 
 _LIVES = 2.2
@@ -48,8 +48,8 @@ def test_a_credential_is_renewed_before_it_ends(inside: Inside, lab: Lab) -> Non
             ask_api(inside, box, variable(box, KEY), paths[-1], proxy=f"${PROXY}")
             time.sleep(_PAUSE_SECONDS)
     came = [[row["user"] for row in asked(lab, path)] == [user.name] for path in paths]
-    if not came[0]:
-        raise NotRun("not even the first request acted as the user: see BND-14")
+    if not any(came):
+        raise NotRun("no request acted as the user: see BND-14")
     if not all(came):
         raise Violation(
             f"with ttl_seconds={LIFE}, {came.count(False)} of {len(came)} commands had "

@@ -77,7 +77,7 @@ def test_no_raw_client_sends_a_listed_host_anything_but_tls(
 ) -> None:
     """Under allow() no bytes of a raw client reach a listed host and port outside of TLS."""
     place = inside.reachable(place)
-    ways = inside.ways("allow", "tcp")
+    ways = inside.ways_for((kind, place), "allow", "tcp")
     sites = [place.site(lab) for _ in ways]
     hosts = [place.entry(site) for site in sites]
     with inside.opened(network=inside.target.Network.allow(hosts=hosts)) as box:

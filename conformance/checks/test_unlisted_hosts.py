@@ -75,7 +75,8 @@ def test_a_host_that_is_not_listed_is_refused(
             inside.times_out(box)
         elif before != "no other command":
             inside.use(box, "allow", listed, listed_port)
-        for client, scheme in inside.ways("allow", "https", "http", "tcp"):
+        example = (place, listed_port, before, others)
+        for client, scheme in inside.ways_for(example, "allow", "https", "http", "tcp"):
             other = place.site(lab)
             ran = inside.attempt(box, client, scheme, place.destination(scheme, other))
             inside.judge(
@@ -122,7 +123,7 @@ def test_another_session_adds_no_host(inside: Inside, lab: Lab) -> None:
     def stays_shut(box: Box, own: int, other: int) -> None:
         site = sites[other]
         inside.use(box, "allow", sites[own])
-        for client, scheme in inside.ways("allow", "https", "http", "tcp"):
+        for client, scheme in inside.ways_for((own, other), "allow", "https", "http", "tcp"):
             known = {one.number for one in lab.seen(site)}
             ran = inside.attempt(box, client, scheme, destination(scheme, site))
             inside.judge(
@@ -154,7 +155,7 @@ def test_a_look_alike_of_a_listed_host_is_refused(
     sites = [lab.site(name=f"shop.{lab.site().name}") for _ in range(3)]
     hosts, listed = [site.entry for site in sites], sites[look_alike.position]
     with inside.opened(network=inside.target.Network.allow(hosts=hosts)) as box:
-        ways = inside.ways("allow", "https")
+        ways = inside.ways_for(look_alike, "allow", "https", each=2)
         others = [lab.site(name=look_alike.of(listed.name)) for _ in ways]
         tries = [
             Try(*way, destination("https", site)) for way, site in zip(ways, others, strict=True)
@@ -181,7 +182,7 @@ def test_a_neighbour_of_a_listed_address_is_refused(
     needs_of_lab(lab, "packets")
     other = lab.site(addresses=[near.other])
     with inside.opened(network=inside.target.Network.allow(hosts=[near.listed])) as box:
-        for client, scheme in inside.ways("allow", "https"):
+        for client, scheme in inside.ways_for(near, "allow", "https"):
             ran = inside.attempt(
                 box,
                 client,
@@ -211,7 +212,7 @@ def test_a_url_that_parsers_read_differently_reaches_no_other_host(
         other = lab.site()
         url = split.url(listed=listed.name, other=other.name, path=f"/{other.nonce}")
         where = destination("https", other, url=url)
-        tries = [Try(*way, where) for way in inside.ways("allow", "https")]
+        tries = [Try(*way, where) for way in inside.ways_for(split, "allow", "https", each=2)]
         ran = in_turn(inside, box, tries)
         inside.judge(
             [

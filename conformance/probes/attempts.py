@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import zlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from conformance.probes.places import destination
 from conformance.verdicts import NotApplicable, NotRun
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from conformance.lab.client import Lab
     from conformance.lab.sites import Site
@@ -62,6 +63,7 @@ class Attempts(Boxes):
     def __init__(self, target: Target, lab: Callable[[], Lab]) -> None:
         super().__init__(target)
         self._lab = lab
+        self._first: dict[tuple[str, ...], str] = {}
 
     def clients(self, mode: Mode, *schemes: Scheme) -> tuple[Client, ...]:
         """Give the clients that a sandbox under this mode has inside and that speak one of these.
@@ -99,6 +101,37 @@ class Attempts(Boxes):
         return [
             (client, scheme) for client in found for scheme in schemes if client in chosen[scheme]
         ]
+
+    def ways_for(
+        self, example: object, mode: Mode, *schemes: Scheme, each: int = 1
+    ) -> Sequence[tuple[Client, Scheme]]:
+        """Give the clients that try one example of a check; see `ways`.
+
+        All of them try the check's first example, and few each other one: what a client is
+        let do hardly ever depends on the example, and each try takes a program's start.
+
+        Args:
+            example: What was drawn; it has a text of its own, and the same one again.
+            mode: The policy.
+            *schemes: What they speak.
+            each: So many for each scheme.
+        """
+        return self.rotated(example, self.ways(mode, *schemes), each=each)
+
+    def rotated(
+        self, example: object, ways: Sequence[tuple[Client, Scheme]], *, each: int = 1
+    ) -> Sequence[tuple[Client, Scheme]]:
+        """Give all of these for the first example, and few for another; see `ways_for`."""
+        text = repr(example)
+        if self._first.setdefault(tuple(client.name for client, _ in ways), text) == text:
+            return ways
+        # By the example alone, so that what failed fails when it is repeated.
+        first = zlib.crc32(text.encode())
+        chosen: set[int] = set()
+        for scheme in {scheme for _, scheme in ways}:
+            same = [place for place, way in enumerate(ways) if way[1] == scheme]
+            chosen.update(same[(first + step) % len(same)] for step in range(each))
+        return [ways[place] for place in sorted(chosen)]
 
     def answered(
         self,

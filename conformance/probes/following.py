@@ -10,7 +10,7 @@ from conformance.verdicts import NotApplicable
 
 if TYPE_CHECKING:
     from conformance.lab.client import Lab
-    from conformance.probes.clients import Client
+    from conformance.probes.clients import Client, Scheme
     from conformance.probes.inside import Inside
 
 _SWITCHES: dict[str, tuple[str, ...]] = {
@@ -27,8 +27,13 @@ _SWITCHES: dict[str, tuple[str, ...]] = {
 _followers: dict[str, list[Client]] = {}
 
 
-def followers(inside: Inside, lab: Lab) -> list[Client]:
+def followers(inside: Inside, lab: Lab, example: object = None) -> list[Client]:
     """Give the clients inside that follow a redirect between hosts that the policy opens.
+
+    Args:
+        inside: The sandboxes.
+        lab: Where redirects are.
+        example: What was drawn; see `Attempts.ways_for`.
 
     Raises:
         NotApplicable: There is none.
@@ -42,7 +47,8 @@ def followers(inside: Inside, lab: Lab) -> list[Client]:
         raise NotApplicable(
             "no client inside follows a redirect, not even between hosts that the policy opens"
         )
-    return _followers[name]
+    ways: list[tuple[Client, Scheme]] = [(client, "https") for client in _followers[name]]
+    return [client for client, _ in inside.rotated(example, ways)]
 
 
 def _follows(inside: Inside, lab: Lab, client: Client) -> bool:

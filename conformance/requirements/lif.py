@@ -149,3 +149,10 @@ LIF_16 = Requirement(
     "under `Network.all()` Docker's default network.",
     documented_for=("LocalDockerSandbox",),
 )
+LIF_21 = Requirement(
+    "LIF-21",
+    "R",
+    ("ours",),
+    "Neither the API token of a cloud nor the secret of a sandbox's executor is inside the "
+    "sandbox, or in a log, exception or `repr`.",
+)

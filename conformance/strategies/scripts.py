@@ -63,7 +63,7 @@ SCRIPTS = (
     _script(_BOTH, ("exit 5", 5)),
     _script(_BOTH, ("exit 6", 6), "\n"),
     # It takes longer than a caller that only looks once would wait.
-    Script("sleep 1; printf 'late\\n'; exit 7", ("late",), (), 7),
+    Script("sleep 0.3; printf 'late\\n'; exit 7", ("late",), (), 7),
     # What shells and time limits use themselves, and what is negative in eight bits.
     *(_script([], (f"exit {code}", code)) for code in (124, 126, 127, 128, 200, 255)),
     # No shell can read these.

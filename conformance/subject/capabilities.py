@@ -55,7 +55,7 @@ def require(target: Target, needs: Needs) -> None:
                 raise NotApplicable(f"{target.cls.__name__} runs on no container engine")
         elif name == "cloud":
             if target.cls.needs_cloud is not wanted:
-                raise NotApplicable(f"{target.cls.__name__} does not run in the provider's cloud")
+                raise NotApplicable(f"{target.cls.__name__} runs in no cloud")
         elif name in _FACTS:
             _require_fact(target, name, wanted)
         else:

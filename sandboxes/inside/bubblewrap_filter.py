@@ -11,8 +11,9 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-import socket
 import struct
+
+from sandboxes.bare import socket
 
 _LOAD, _EQUALS, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
 _NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import ctypes
 import os
-import socket
 import struct
 
 from sandboxes import host_files
+from sandboxes.bare import send_descriptor, socket
 from sandboxes.inside.bubblewrap_filter import hold_back
 from sandboxes.supervisor import serve
 
@@ -27,6 +27,7 @@ ANSWER = struct.Struct("!IIQ")
 WORKSPACE = "/workspace"
 
 _PR_SET_DUMPABLE = 4
+_BACKLOG = 256
 
 
 def main(descriptor: int, port: int) -> None:
@@ -41,8 +42,11 @@ def main(descriptor: int, port: int) -> None:
     server = socket.socket(fileno=descriptor)
     if port:
         # A socket belongs to the network namespace that it was made in, whoever accepts.
-        with socket.create_server(("127.0.0.1", port), backlog=256) as listener:
-            socket.send_fds(server, [b"r"], [listener.fileno()])
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        listener.bind(("127.0.0.1", port))
+        listener.listen(_BACKLOG)
+        send_descriptor(server, b"r", listener.fileno())
+        listener.close()
     else:
         server.sendall(b"r")
     null = os.open(os.devnull, os.O_RDWR)

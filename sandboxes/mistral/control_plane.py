@@ -114,7 +114,7 @@ class ControlPlane:
         first = domains[0] if isinstance(domains, list) and domains else {}
         return str(first.get("name") or "") if isinstance(first, dict) else ""
 
-    async def delete_app(self, identifier: str) -> None:
+    async def delete_app(self, identifier: str, deadline: float | None = None) -> None:
         """Delete an app with all that is in it; one that is gone is deleted.
 
         Raises:
@@ -122,7 +122,7 @@ class ControlPlane:
         """
         action = "delete the app"
         call = Call("DELETE", f"{self._base}/apps/{identifier}", action, self._headers)
-        response = await self._transport.repeated(call)
+        response = await self._transport.repeated(call, deadline=deadline)
         if response.status_code != _NOT_FOUND:
             self._check(response, action)
 

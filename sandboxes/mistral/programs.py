@@ -33,9 +33,16 @@ _PROGRAMS = {
     "install": (_CALL, _BUNDLE, _ENVIRONMENT, f"{_INSIDE}.cloud_install"),
     "probe": (_CALL, f"{_INSIDE}.cloud_probe"),
     "end": (_CALL, f"{_INSIDE}.cloud_end"),
-    "files": (_CALL, "sandboxes.host_files", f"{_INSIDE}.cloud_files"),
+    "files": (
+        _CALL,
+        "sandboxes.bare",
+        "sandboxes.host_files",
+        f"{_INSIDE}.cloud_secrecy",
+        f"{_INSIDE}.cloud_files",
+    ),
     "command": (
         _CALL,
+        "sandboxes.bare",
         "sandboxes.process_tree",
         "sandboxes.supervisor",
         _ENVIRONMENT,

@@ -29,8 +29,10 @@ if TYPE_CHECKING:
 
 _FIRST_LOOK, _LONGEST_LOOK = 0.1, 1.0
 _AGAIN_SECONDS = 0.5
-# An app whose creation was given up may appear a moment later.
-_LOOKS_FOR_LOST = 3
+# An app whose creation was given up may appear a while later: each look waits twice as long.
+_LOOKS_FOR_LOST = 4
+# A cloud that does not answer keeps nobody from leaving.
+_DELETE_SECONDS = 60.0
 _TOO_MANY = 429
 
 
@@ -137,7 +139,7 @@ class Provisioned:
             if time.monotonic() + pause >= self.deadline:
                 raise SandboxStartError(self._too_late(f"its deployment was {status}"))
             await asyncio.sleep(pause)
-            pause = min(2 * pause, _LONGEST_LOOK)
+            pause = min(1.3 * pause, _LONGEST_LOOK)
 
     async def _answering(self, deployment: Deployment, app: str, secret: str) -> Executor:
         """Wait until the executor inside answers."""
@@ -173,14 +175,15 @@ class Provisioned:
         """
         if self._name is None:
             return
+        deadline = time.monotonic() + _DELETE_SECONDS
         try:
             looks = 1 if self._app is not None else _LOOKS_FOR_LOST
             for look in range(looks):
                 if look:
-                    await asyncio.sleep(_AGAIN_SECONDS)
-                app = self._app or await self._control.find("app", self._name)
+                    await asyncio.sleep(_AGAIN_SECONDS * 2 ** (look - 1))
+                app = self._app or await self._control.find("app", self._name, deadline=deadline)
                 if app is not None:
-                    await self._control.delete_app(app)
+                    await self._control.delete_app(app, deadline)
                     break
         except CloudError as error:
             raise CloudError(

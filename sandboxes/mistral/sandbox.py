@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
     from typing import NoReturn
 
+    from sandboxes.mistral.control_plane import ControlPlane
     from sandboxes.mistral.programs import Programs
     from sandboxes.mistral.provisioning import Provisioned
     from sandboxes.mistral.proxy_environment import ProxyEnvironment
@@ -234,12 +235,11 @@ class MistralSandbox(Sandbox):
                 the cloud or Sandbox Proxy refused or did not answer, the sandbox did not
                 become ready or its policy is not in force, or the setup script failed.
         """
-        from sandboxes.mistral.control_plane import token
         from sandboxes.mistral.transport import Transport
 
         name = type(self).__name__
         certificates = await self._certificates(request)
-        api_token = token(name)
+        api_token = self._api_token()
         async with (
             Transport(name, (api_token,)) as transport,
             self._proxied(request, certificates) as proxied,
@@ -290,6 +290,21 @@ class MistralSandbox(Sandbox):
 
         return ProxyEnvironment(type(self).__name__, proxy, setup, certificates)
 
+    def _api_token(self) -> str:
+        from sandboxes.mistral.control_plane import token
+
+        return token(type(self).__name__)
+
+    def _life(self, transport: Transport, control: ControlPlane) -> Provisioned:
+        from sandboxes.mistral.provisioning import Provisioned
+
+        return Provisioned(transport, control, self)
+
+    async def _prove(self, programs: Programs, deadline: float) -> None:
+        from sandboxes.mistral.proof import prove_closed
+
+        await prove_closed(type(self).__name__, programs, self.egress_policy, deadline=deadline)
+
     async def _certificates(self, request: OpenRequest) -> bytes:
         bundle = request.ca_bundle
         if bundle is None:
@@ -308,10 +323,9 @@ class MistralSandbox(Sandbox):
     ) -> AsyncIterator[Provisioned]:
         """What there is in the cloud for a session, deleted on every way out."""
         from sandboxes.mistral.control_plane import ControlPlane
-        from sandboxes.mistral.provisioning import Provisioned
 
         with _as_a_failed_start():
-            provisioned = Provisioned(transport, ControlPlane(transport, api_token), self)
+            provisioned = self._life(transport, ControlPlane(transport, api_token))
         try:
             yield provisioned
         finally:
@@ -324,7 +338,6 @@ class MistralSandbox(Sandbox):
         proxied: ProxyEnvironment | None,
     ) -> MistralRunning:
         from sandboxes.mistral.programs import Programs
-        from sandboxes.mistral.proof import prove_closed
         from sandboxes.mistral.running import MistralRunning
 
         name, adopted = type(self).__name__, self.pre_provisioned_sandbox_id
@@ -334,7 +347,7 @@ class MistralSandbox(Sandbox):
             else:
                 executor = await provisioned.adopt(adopted, self.egress_policy)
             programs = Programs(executor, name)
-            await prove_closed(name, programs, self.egress_policy, deadline=provisioned.deadline)
+            await self._prove(programs, provisioned.deadline)
             place = await self._place(programs, certificates)
             if proxied is not None:
                 await proxied.begin(programs, place.instance)

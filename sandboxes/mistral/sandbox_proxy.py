@@ -143,7 +143,7 @@ class SandboxProxy:
         response = await self._transport.repeated(call, seconds=seconds, deadline=deadline)
         if not response.is_success:
             raise self._refused(response)
-        return self._setup(json_object(response, self._sandbox, _ACTION), began)
+        return self._setup(json_object(response, self._sandbox, _ACTION, URL_VARIABLE), began)
 
     def _refused(self, response: httpx.Response) -> CloudError:
         status, said = response.status_code, self._transport.said(response)

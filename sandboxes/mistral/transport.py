@@ -12,6 +12,7 @@ import random
 import ssl
 import time
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -229,8 +230,23 @@ class Transport:
 
 def _trusted() -> ssl.SSLContext:
     """What the system trusts, with the variables that say otherwise, and certifi's beside it."""
+    chosen = tuple(os.environ.get(name, "") for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"))
+    return _context(chosen, tuple(map(_version, chosen)))
+
+
+def _version(path: str) -> tuple[int, ...]:
+    try:
+        facts = os.stat(path)
+    except OSError:
+        return ()
+    return facts.st_mtime_ns, facts.st_size, facts.st_ino
+
+
+# A bundle takes tens of milliseconds to read, in which no other session gets on.
+@lru_cache(maxsize=4)
+def _context(chosen: tuple[str, ...], _: tuple[tuple[int, ...], ...]) -> ssl.SSLContext:
     context = ssl.create_default_context()
-    if not (os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR")):
+    if not any(chosen):
         context.load_verify_locations(certifi.where())
     return context
 
@@ -254,8 +270,16 @@ def _asked_to_wait(headers: Mapping[str, str]) -> float:
     return min(float(text), _LONGEST_PAUSE) if text.isascii() and text.isdigit() else 0.0
 
 
-def json_object(response: httpx.Response, sandbox: str, action: str) -> Json:
+def json_object(
+    response: httpx.Response, sandbox: str, action: str, variable: str = "KOYEB_API_HOST"
+) -> Json:
     """Give what an answer that says all is well holds.
+
+    Args:
+        response: The answer.
+        sandbox: What errors call the sandbox.
+        action: What was asked for.
+        variable: Which one says who is asked.
 
     Raises:
         CloudError: It is no JSON object.
@@ -266,6 +290,7 @@ def json_object(response: httpx.Response, sandbox: str, action: str) -> Json:
         body = None
     if not isinstance(body, dict):
         raise CloudError(
-            errors.nonsense(sandbox, action, "it is no JSON object"), may_have_happened=True
+            errors.nonsense(sandbox, action, "it is no JSON object", variable),
+            may_have_happened=True,
         )
     return body

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from sandboxes import BashkitSandbox, DangerousLocalSandbox, LocalDockerSandbox
+from sandboxes.bubblewrap_sandbox import BubblewrapSandbox
 from sandboxes.contract import OpenRequest, Sandbox
 from tests.sandboxes import docker_help
 
@@ -94,6 +96,14 @@ def test_local(
     with pytest.warns(UserWarning, match="DangerousLocalSandbox"):
         sandbox = DangerousLocalSandbox()
     with opened(sandbox, loop) as call:
+        timed(call)
+
+
+@pytest.mark.benchmark(group="local")
+def test_bubblewrap(timed: Timed, loop: asyncio.AbstractEventLoop) -> None:
+    if shutil.which("bwrap") is None:
+        pytest.skip("there is no bwrap; apt-get install bubblewrap")
+    with opened(BubblewrapSandbox(), loop) as call:
         timed(call)
 
 

@@ -366,3 +366,59 @@ def test_a_hook_of_its_own_pair_is_rebuilt_by_it() -> None:
         agents.RefusedConfiguration, match=r"Odd: to_unified_state\(\) gives no JSON"
     ):
         asyncio.run(use(Odd({1})))
+
+
+class ActsAsAUser(CustomSandbox):
+    """Writes down as whom it was opened."""
+
+    supported_network = frozenset({"all"})
+    supported_header_bindings = frozenset({agents.WorkspaceHeaderBindings})
+
+    @asynccontextmanager
+    async def open(self, request: OpenRequest) -> AsyncIterator[RunningSandbox]:
+        log.append(request.identity)
+        running = KeptRunning(request.session_id)
+        try:
+            yield running
+        finally:
+            running.blocking.close()
+
+
+def acting(**options: Any) -> agents.Agent:
+    environment = ActsAsAUser(
+        network=agents.Network.all(), header_bindings=(agents.WorkspaceHeaderBindings(),)
+    )
+    return agents.Agent(environment=environment, **options)
+
+
+async def nothing(_: agents.Session) -> None:
+    pass
+
+
+def test_a_hardened_session_acts_as_its_caller_and_as_nobody_else() -> None:
+    async def use() -> None:
+        agent = acting(runtime="deployed")
+        await agent.run(nothing, identity="caller")
+        with pytest.raises(agents.SandboxStartError, match="acts as the session's caller"):
+            await agent.run(nothing)
+        await acting(runtime="deployed", hardened=False).run(nothing)
+        await acting().run(nothing)
+        assert log == ["caller", None, None]
+
+    asyncio.run(use())
+
+
+def test_a_session_is_continued_by_its_own_caller_alone() -> None:
+    async def use() -> None:
+        agent = acting(runtime="deployed")
+        for caller in ("one", "two", "one"):
+            await agent.run(nothing, idempotency_key="key", identity=caller)
+        assert log == ["one", "two"]
+
+    asyncio.run(use())
+
+
+def test_hardened_is_true_or_false() -> None:
+    wrong: Any = "no"
+    with pytest.raises(agents.RefusedConfiguration, match="hardened"):
+        acting(hardened=wrong)

@@ -28,6 +28,7 @@ TOKENS = (
     "AGENTS_SDK_KOYEB_SANDBOX_API_TOKEN",
 )
 LOST = httpx.ReadTimeout("no answer")
+KEY = "key-canary-77aa"
 
 
 @pytest.fixture
@@ -281,10 +282,35 @@ def test_what_the_policy_opens_is_no_proof(cloud: Cloud) -> None:
     assert cloud.apps == {}
 
 
-def test_a_binding_is_never_left_out(cloud: Cloud) -> None:
+def test_nothing_is_made_where_nobody_is_there_to_act_for(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MISTRAL_API_KEY", raising=False)
     message = failed(cloud, header_bindings=(agents.GitHubBinding(repos="all"),))
-    assert "agents.GitHubBinding needs Sandbox Proxy" in message
+    assert "MISTRAL_API_KEY is not set" in message
     assert cloud.calls == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (httpx.Response(401, json={"message": "who?"}), "set MISTRAL_API_KEY to a valid key"),
+        (httpx.Response(403, json={"message": "not acme/b"}), "(HTTP 403: not acme/b)"),
+        (httpx.Response(422, json={"message": "no host"}), "(HTTP 422: no host); mend the binding"),
+        (httpx.Response(503, text=f"sorry, {KEY}"), "(HTTP 503: sorry, ***); try again later"),
+        (LOST, "Sandbox Proxy gave no answer"),
+        (httpx.Response(200, text="<html>"), "see whether MISTRAL_API_URL names the right place"),
+    ],
+)
+def test_nothing_is_made_where_sandbox_proxy_gives_nothing(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch, answer: Answer, words: str
+) -> None:
+    monkeypatch.setenv("MISTRAL_API_KEY", KEY)
+    cloud.faults["POST /sandbox-proxy/bootstrap"] = [answer] * transport.ATTEMPTS
+    message = failed(cloud, header_bindings=(agents.GitHubBinding(repos=("acme/b",)),))
+    assert words in message
+    assert KEY not in message
+    assert set(cloud.calls) == {"POST /sandbox-proxy/bootstrap"}
 
 
 def test_the_probe_tells_what_is_open_from_what_is_shut() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from conformance.lab.cloud.definitions import made_before
 from conformance.lab.cloud.faults import Fault
 from conformance.lab.control_socket import ask
 
@@ -33,10 +34,34 @@ class CloudClient:
         rows: list[dict[str, str]] = self._ask("inventory")["rows"]
         return rows
 
-    def requests(self) -> list[dict[str, Any]]:
-        """Give what it was asked, in order: `method`, `target`, `headers`, `body`, `status`."""
-        rows: list[dict[str, Any]] = self._ask("requests")["rows"]
+    def requests(self, since: int = 0) -> list[dict[str, Any]]:
+        """Give what it was asked, in order.
+
+        Args:
+            since: the number of the last one that is left out.
+
+        Returns:
+            For each request `number`, `method`, `target`, `headers`, `body`, `status`.
+        """
+        rows: list[dict[str, Any]] = self._ask("requests", since=since)["rows"]
         return rows
+
+    def provision(self, name: str, **changes: Any) -> str:  # noqa: ANN401 - of a definition
+        """Make a sandbox as somebody did long ago, and give the id of its service once it runs.
+
+        Args:
+            name: its own; the secret of its executor is made from it.
+            **changes: fields of its definition, which else opens nothing.
+
+        Raises:
+            LabError: the definition is wrong.
+        """
+        definition = {**made_before(name), **changes}
+        return str(self._ask("provision", name=name, definition=definition)["service"])
+
+    def remove(self, service: str) -> None:
+        """Delete one that was provisioned; one that is gone is deleted."""
+        self._ask("remove", service=service)
 
     def inject(
         self,

@@ -65,6 +65,20 @@ def _wrong_policy(definition: Json, regions: list[str]) -> Iterator[tuple[str, s
             yield "definition.network_policy.egress.allow_list", "invalid CIDR"
 
 
+def made_before(name: str) -> Json:
+    """Give the definition of a sandbox that opens nothing, as somebody may have made it."""
+    return {
+        "name": name,
+        "type": "SANDBOX",
+        "docker": {"image": "koyeb/sandbox"},
+        "env": [{"key": SECRET, "value": f"secret-of-{name}"}],
+        "regions": ["nl-north-1"],
+        "instance_types": [{"type": "micro"}],
+        "mesh": MESH_DISABLED,
+        "network_policy": {"egress": {"mode": DENY_ALL}},
+    }
+
+
 def ranges_of(definition: Json) -> tuple[str, ...]:
     """Give what a definition lets an instance reach, its organization's mesh included."""
     mesh = () if definition.get("mesh") == MESH_DISABLED else addresses.MESH

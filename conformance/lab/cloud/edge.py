@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 from collections import deque
 from contextlib import suppress
@@ -54,6 +55,7 @@ class Edge:
         self._plane = plane
         self._faults = faults
         self.requests: deque[dict[str, Any]] = deque(maxlen=_KEPT_REQUESTS)
+        self._numbers = itertools.count(1)
 
     async def handle(self, request: Request, caller: Caller) -> Answer | None:
         """Answer one request, with what is to go wrong with it.
@@ -61,7 +63,7 @@ class Edge:
         Raises:
             Hangup: the connection is to end.
         """
-        record = _recorded(request)
+        record = {"number": next(self._numbers), **_recorded(request)}
         self.requests.append(record)
         faults = self._faults.of_request(request.method, request.path)
         for fault in faults:

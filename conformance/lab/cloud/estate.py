@@ -12,7 +12,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from conformance.lab.cloud.definitions import EVERYTHING, environ_of, idle_seconds, ranges_of
+from conformance.lab.cloud.definitions import (
+    EVERYTHING,
+    environ_of,
+    idle_seconds,
+    ranges_of,
+    wrong_fields,
+)
 from conformance.lab.cloud.instance import Instance, Order
 from conformance.lab.errors import LabError
 
@@ -127,6 +133,21 @@ class Estate:
         self._set_expiry(service)
         self.deploy(service, definition)
         return service
+
+    async def provision(self, name: str, definition: Json) -> str:
+        """Make an app with a service in it that nobody asked the API for, and give its id.
+
+        Raises:
+            LabError: the definition is wrong, or the service did not become ready.
+        """
+        if wrong := wrong_fields(definition):
+            raise LabError(f"the definition is wrong: {wrong}")
+        service = self.add_service(self.add_app(name, {}), name, {}, definition)
+        if service.latest.task is not None:
+            await asyncio.shield(service.latest.task)
+        if service.latest.status != _READY:
+            raise LabError(f"the service is {service.latest.status}: {service.latest.messages}")
+        return service.id
 
     def change_life_cycle(self, service: Service, life_cycle: Json) -> None:
         """Give a service another life cycle."""

@@ -104,9 +104,15 @@ class Cloud:
         if what == "inventory":
             return {"rows": self.estate.inventory()}
         if what == "requests":
-            return {"rows": list(self._edge.requests)}
+            return {"rows": [row for row in self._edge.requests if row["number"] > fields["since"]]}
+        if what == "provision":
+            return {"service": await self.estate.provision(**fields)}
         if what == "inject":
             self._faults.add(Fault(**fields))
+        elif what == "remove":
+            service = self.estate.services.get(fields["service"])
+            if service is not None:
+                await self.estate.remove_app(self.estate.apps[service.app_id])
         elif what == "reset":
             self._faults.clear()
             self._edge.requests.clear()

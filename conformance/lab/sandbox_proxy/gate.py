@@ -13,7 +13,9 @@ from conformance.lab.sandbox_proxy.sessions import USER
 if TYPE_CHECKING:
     from conformance.lab.sandbox_proxy.sessions import Session, Sessions
 
-_HEAD_BYTES = 64 * 1024
+HEAD_BYTES = 64 * 1024
+"""The longest head of a request."""
+
 _HEAD_SECONDS = 15.0
 _CHUNK = 65536
 _ASK = (

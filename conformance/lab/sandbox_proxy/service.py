@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.lab.cloud.wire import Caller
 from conformance.lab.errors import LabError
 from conformance.lab.sandbox_proxy.api import Api
-from conformance.lab.sandbox_proxy.gate import Gate
+from conformance.lab.sandbox_proxy.gate import HEAD_BYTES, Gate
 from conformance.lab.sandbox_proxy.identities import Fault, Identities, Identity, Rule
 from conformance.lab.sandbox_proxy.sessions import Sessions
 
@@ -54,7 +54,7 @@ class SandboxProxy:
         """
         servers = [
             await asyncio.start_unix_server(self._take_api, sock=api),
-            await asyncio.start_unix_server(self._take_gate, sock=gate, limit=_LINE_BYTES),
+            await asyncio.start_unix_server(self._take_gate, sock=gate, limit=HEAD_BYTES),
             await asyncio.start_unix_server(self._take_control, sock=control, limit=_LINE_BYTES),
         ]
         try:
