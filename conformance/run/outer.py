@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.run import arguments
+from conformance.run.packages import refuse_incomplete
 from conformance.run.plan import Plan
 from conformance.secrecy import names_a_secret
 
@@ -34,6 +35,7 @@ def run(config: pytest.Config) -> int:
         pytest.UsageError: An option cannot be used, or the laboratory cannot be had.
     """
     option = config.option
+    refuse_incomplete()
     arguments.refuse_lost_folder()
     arguments.refuse_paths(config)
     arguments.refuse_bypasses(config)
