@@ -30,6 +30,8 @@ TOKEN_VARIABLE = "GITHUB_TOKEN"  # noqa: S105 - the name of a variable
 """Where a sandbox that reaches GitHub by itself finds the user's credential."""
 
 _MARK = "x-check"
+# A refusal ends a connection, and a command has a limit.
+_AT_ONCE = 40
 _API_KEY = "MISTRAL_API_KEY"
 
 
@@ -56,8 +58,12 @@ class World:
     token: str = field(repr=False)
 
     @classmethod
-    def made(cls, lab: Lab) -> World:
+    def made(cls, lab: Lab, name: str = "Tools.lib") -> World:
         """Make the repositories.
+
+        Args:
+            lab: The laboratory.
+            name: Of the one that is to be listed.
 
         Raises:
             NotRun: This lab has no names.
@@ -71,7 +77,7 @@ class World:
             github,
             mark,
             owner,
-            github.repository(owner, "Tools.lib"),
+            github.repository(owner, name),
             github.repository(owner, "hidden"),
             github.token(),
         )
@@ -125,12 +131,14 @@ def ask(inside: Inside, box: Box, world: World, rows: Sequence[Row]) -> None:
     """Let a client inside send requests, each with a credential of its own making."""
     sender = senders(inside)[0]
     for host in dict.fromkeys(row.host for row in rows):
+        site = Site(host, GITHUB_ADDRESS, world.mark, "")
         asks = [
             Ask(row.target, _headers(world, row), method=row.method, body=row.body)
             for row in rows
             if row.host == host
         ]
-        send(box, sender, Site(host, GITHUB_ADDRESS, world.mark, ""), asks)
+        for first in range(0, len(asks), _AT_ONCE):
+            send(box, sender, site, asks[first : first + _AT_ONCE])
 
 
 def _headers(world: World, row: Row) -> tuple[tuple[str, str], ...]:
