@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hypothesis import given
-from hypothesis import strategies as st
 
 from conformance.marks import needs, verifies
 from conformance.probes.github import World, ask, granted, proven, stays_within
 from conformance.requirements import BND_11
 from conformance.strategies import github_requests
+from conformance.strategies.costly import few_examples
 from conformance.strategies.each import each
 from conformance.strategies.github_requests import Row
 from sandboxes.contract import GitHubBinding
@@ -37,14 +37,19 @@ def _judge(inside: Inside, lab: Lab, world: World, rows: Sequence[Row], remedy: 
 
 @verifies(BND_11)
 @needs(opens=True, binding=GitHubBinding)
-@given(spelling=st.sampled_from(github_requests.SPELLINGS))
-@each("spelling", github_requests.SPELLINGS[::3])
+@few_examples()
+@given(spellings=github_requests.ways)
+@each("spellings", [github_requests.SPELLINGS])
 def test_no_spelling_of_a_path_leads_to_another_repository(
-    inside: Inside, lab: Lab, spelling: str
+    inside: Inside, lab: Lab, spellings: Sequence[str]
 ) -> None:
     """Dots, encodings and odd slashes behind a listed name take the credential nowhere else."""
     world = World.made(lab)
-    rows = github_requests.spelled(world.listed, world.hidden, spelling)
+    rows = [
+        row
+        for spelling in spellings
+        for row in github_requests.spelled(world.listed, world.hidden, spelling)
+    ]
     _judge(inside, lab, world, rows, _READ)
 
 

@@ -30,6 +30,8 @@ TOKEN_VARIABLE = "GITHUB_TOKEN"  # noqa: S105 - the name of a variable
 """Where a sandbox that reaches GitHub by itself finds the user's credential."""
 
 _MARK = "x-check"
+# A refusal ends a connection, and a command has a limit.
+_AT_ONCE = 40
 _API_KEY = "MISTRAL_API_KEY"
 
 
@@ -56,8 +58,12 @@ class World:
     token: str = field(repr=False)
 
     @classmethod
-    def made(cls, lab: Lab) -> World:
+    def made(cls, lab: Lab, name: str = "Tools.lib") -> World:
         """Make the repositories.
+
+        Args:
+            lab: The laboratory.
+            name: Of the one that is to be listed.
 
         Raises:
             NotRun: This lab has no names.
@@ -71,7 +77,7 @@ class World:
             github,
             mark,
             owner,
-            github.repository(owner, "Tools.lib"),
+            github.repository(owner, name),
             github.repository(owner, "hidden"),
             github.token(),
         )
@@ -125,12 +131,14 @@ def ask(inside: Inside, box: Box, world: World, rows: Sequence[Row]) -> None:
     """Let a client inside send requests, each with a credential of its own making."""
     sender = senders(inside)[0]
     for host in dict.fromkeys(row.host for row in rows):
+        site = Site(host, GITHUB_ADDRESS, world.mark, "")
         asks = [
             Ask(row.target, _headers(world, row), method=row.method, body=row.body)
             for row in rows
             if row.host == host
         ]
-        send(box, sender, Site(host, GITHUB_ADDRESS, world.mark, ""), asks)
+        for first in range(0, len(asks), _AT_ONCE):
+            send(box, sender, site, asks[first : first + _AT_ONCE])
 
 
 def _headers(world: World, row: Row) -> tuple[tuple[str, str], ...]:
@@ -146,7 +154,7 @@ def arrives(world: World, rows: Sequence[Row], *, did: str) -> None:
     """
     came = world.seen()
     for row in rows:
-        here = [one for one in came if (one.host, one.method, one.target) == _place(row)]
+        here = [one for one in came if _place(one) == _place(row) and _alike(one, row)]
         if not any(one.credential == "user" for one in here):
             raise Violation(
                 f"{did}, and {row} did not come with the user's credential",
@@ -155,8 +163,14 @@ def arrives(world: World, rows: Sequence[Row], *, did: str) -> None:
             )
 
 
-def _place(row: Row) -> tuple[str, str, str]:
-    return row.host, row.method, row.target
+def _alike(one: Seen, row: Row) -> bool:
+    """Whether a request means a repository that is named in a row."""
+    return any(name in row.target.lower() for name in one.meant)
+
+
+def _place(one: Row | Seen) -> tuple[str, str, str]:
+    """What two spellings of a request have in common."""
+    return one.host, one.method, one.target.partition("?")[0].rpartition("/")[2].lower()
 
 
 def stays_within(world: World, repos: Sequence[str], *, did: str, remedy: str) -> None:

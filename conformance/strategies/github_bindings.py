@@ -31,10 +31,14 @@ WRONG: tuple[Mapping[str, Any], ...] = (
 )
 """One of each way to be wrong."""
 
-_owners = st.from_regex(r"[A-Za-z0-9]([A-Za-z0-9-]{0,36}[A-Za-z0-9])?", fullmatch=True)
-_names = st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,30}", fullmatch=True).filter(
-    lambda name: not name.lower().endswith(".git")
+_LETTERS = "abyzABYZ019"
+_owners = st.text(_LETTERS + "-", min_size=1, max_size=20).filter(lambda name: name[0] != "-")
+_names = st.text(_LETTERS + "._-", min_size=1, max_size=30).filter(
+    lambda name: name[0] not in ".-" and not name.lower().endswith(".git")
 )
+names = _names.filter(lambda name: len(name) > 1 and name.lower() != "hidden")
+"""Names of repositories, other than that of the one beside."""
+
 _repositories = st.builds("{}/{}".format, _owners, _names)
 
 right = st.fixed_dictionaries(

@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hypothesis import strategies as st
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -212,6 +214,33 @@ SPELLINGS = (
 """Paths behind a prefix that a server may read as another repository's, and a proxy as none."""
 
 
+_STEPS = (
+    "..",
+    ".",
+    "",
+    "%2e%2e",
+    "%2E.",
+    "..;",
+    ";x",
+    "..%2f",
+    "%2f..",
+    "..%5c",
+    "%252e%252e",
+    "x",
+)
+
+ways = st.lists(
+    st.builds(
+        "{{own}}/{}/{{{}}}".format,
+        st.lists(st.sampled_from(_STEPS), min_size=1, max_size=4).map("/".join),
+        st.sampled_from(("name", "other")),
+    ),
+    min_size=4,
+    max_size=12,
+)
+"""Further such paths: whether one leads elsewhere is said by who reads it."""
+
+
 def spelled(listed: Repository, hidden: Repository, spelling: str) -> list[Row]:
     """Requests to another repository by an odd spelling, on each interface."""
     path = spelling.format(
@@ -238,14 +267,10 @@ def by_number(hidden: Repository) -> list[Row]:
     ]
 
 
-def alike(listed: Repository) -> list[tuple[str, str]]:
+def alike(listed: Repository) -> list[str]:
     """Names that only look like a listed one: longer, shorter, with another separator."""
     owner, name = listed.owner, listed.name
-    return [
-        (owner, f"{name}x"),
-        (owner, name[:-1]),
-        (owner, f"{name}.wiki"),
-        (owner, name.replace(".", "-")),
-        (f"x{owner}", name),
-        (f"{owner}x", name),
-    ]
+    names = [f"{name}x", f"x{name}", name[:-1], f"{name}.wiki"]
+    names += [name.translate(str.maketrans(".-_", "-_."))]
+    found = [f"{owner}/{one}" for one in names] + [f"x{owner}/{name}", f"{owner}x/{name}"]
+    return [one for one in found if one != listed.full_name and not one.endswith("/")]

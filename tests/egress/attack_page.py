@@ -12,6 +12,7 @@ from tests.egress import (
     test_clients,
     test_endurance,
     test_fuzz,
+    test_github_wire,
     test_names,
     test_namespace,
     test_plain,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 MODULES = (
     *(test_requests, test_tunnels, test_plain, test_names, test_answers, test_bindings),
-    *(test_endurance, test_clients, test_fuzz, test_namespace),
+    *(test_endurance, test_clients, test_fuzz, test_namespace, test_github_wire),
 )
 
 _HEAD = """\
@@ -103,7 +104,7 @@ def second(entry: tuple[object, object]) -> object:
 
 r, t, n = test_requests, test_tunnels, test_names
 a, b, e = test_answers, test_bindings, test_endurance
-p, c = test_plain, test_clients
+p, c, g = test_plain, test_clients, test_github_wire
 SECTIONS: dict[str, list[Attack]] = {
     "Requests to a host with a binding": [
         Attack(
@@ -400,6 +401,95 @@ SECTIONS: dict[str, list[Attack]] = {
     ],
 }
 
+SECTIONS["Requests to GitHub"] = [
+    Attack(
+        g.test_nothing_arrives_of_a_request_beyond_the_list,
+        "403; nothing is dialled",
+        title="another repository, the account, copies, settings: each row of the decisions",
+    ),
+    Attack(
+        g.test_nothing_arrives_of_what_is_never_granted,
+        "400, 403 or 405; nothing is dialled",
+        title="paths that can be read in two ways, pages, other protocols: each row",
+    ),
+    Attack(
+        g.test_other_hosts_of_githubs_get_no_credential,
+        "passes without credential",
+        title="a host that GitHub sends on to, and plain HTTP",
+    ),
+    Attack(
+        g.test_a_client_says_neither_who_it_is_nor_what_is_meant_instead,
+        "taken out",
+        g.SMUGGLED,
+        title="of the client's own",
+    ),
+    Attack(
+        g.test_the_connection_header_takes_no_credential_out,
+        "400; nothing is dialled",
+        title="Connection that names the credential",
+    ),
+    Attack(
+        g.test_a_graphql_request_is_sent_as_it_was_judged,
+        "written anew as JSON, without the client's type and encoding",
+        title="GraphQL body that a server could read otherwise",
+    ),
+    Attack(
+        g.test_a_rename_is_not_followed_whatever_the_client_asks_for,
+        "followRenames is False",
+        title="GraphQL by a former name",
+    ),
+    Attack(
+        g.test_a_graphql_body_is_judged_however_it_is_framed,
+        "read whole and judged; nothing is dialled before",
+        title="GraphQL in chunks, behind 100-continue, pipelined",
+    ),
+    Attack(
+        g.test_nothing_of_a_refused_graphql_request_is_sent,
+        "400 or 403 in GraphQL's shape; nothing is dialled",
+        title="GraphQL beyond the list, or none",
+    ),
+    Attack(
+        g.test_a_graphql_body_is_bounded_in_length_and_time,
+        "413 or 408; nothing is dialled",
+        title="GraphQL without an end",
+    ),
+    Attack(
+        g.test_refusals_tell_nothing_and_have_the_shape_of_the_interface,
+        "one answer for all",
+        title="is there such a repository?",
+    ),
+    Attack(
+        g.test_numbers_are_asked_for_once_and_a_new_name_is_none_of_the_listed_ones,
+        "403 unless it is a listed repository's",
+        title="a repository by its number, or behind a rename",
+    ),
+    Attack(
+        g.test_what_a_server_echoes_of_the_credential_is_covered,
+        "covered, in both forms",
+        title="an answer that shows the credential",
+    ),
+    Attack(
+        g.test_without_a_credential_nothing_is_sent,
+        "502; nothing is dialled",
+        title="a credential that cannot be renewed",
+    ),
+    Attack(
+        g.test_what_is_no_headers_value_is_not_sent,
+        "502; nothing is dialled",
+        title="a credential that is no header's value",
+    ),
+    Attack(
+        g.test_what_an_authorizer_cannot_hold_is_refused_when_the_proxy_is_built,
+        "refused when the proxy is built",
+        title="two who add one header, or a host out of reach",
+    ),
+    Attack(
+        g.test_an_upload_is_out_of_reach_where_its_host_is_not_listed,
+        "403; nothing is dialled",
+        title="an upload where its host is not listed",
+    ),
+]
+
 # They show that what is right passes, or how the proxy is used.
 CONTROLS = {
     r.test_large_bodies_pass_unchanged_both_ways,
@@ -429,6 +519,12 @@ CONTROLS = {
     c.test_a_client_is_told_why_it_does_not_reach_another,
     c.test_openssl_sees_the_refusal_of_a_name,
     c.test_plain_http_is_refused_in_words,
+    g.test_each_granted_request_arrives_with_the_credential_in_its_hosts_form,
+    g.test_all_that_the_user_reaches_is_granted_by_all,
+    g.test_where_github_does_not_say_which_number_is_meant_it_is_asked_again,
+    g.test_a_credential_is_renewed_before_it_ends_and_asked_for_once_at_a_time,
+    g.test_a_header_binding_goes_along_where_it_is_for_another_header,
+    g.test_a_refusal_names_nothing_that_came_with_a_secret,
 }
 
 

@@ -93,6 +93,10 @@ REFUSED_IN_A_LIST = [
     (API, "PUT", "/repos/octo/tools/environments/production/secrets/KEY"),
     (API, "PUT", "/repos/octo/tools/import"),
     (API, "DELETE", "/repos/octo/tools/branches/feature/new/protection"),
+    (API, "POST", "/repos/octo/tools/pulls/7/codespaces"),
+    (API, "POST", "/repos/octo/tools/security-advisories/GHSA-1/forks"),
+    (API, "PUT", "/repos/octo/tools/actions/oidc/customization/sub"),
+    (API, "DELETE", "/repos/octo/tools/vulnerability-alerts"),
     # Lists of more than one repository, and what has none.
     (API, "GET", "/user/repos"),
     (API, "GET", "/users/octo/repos"),

@@ -61,7 +61,7 @@ def test_a_useless_option_is_refused_before_anything_runs(
             [f"--sandbox={subject('Right')}", "--sandbox-option=colour=1"],
             "takes no 'colour'; it takes ",
         ),
-        (["--sandbox=none", "--requirement=BND-19"], "no check proves BND-19 yet"),
+        (["--sandbox=none", "--requirement=ACC-04"], "no check proves ACC-04 yet"),
         (["--sandbox=none", "-k", "nothing_of_the_sort"], "no check was selected"),
     ],
 )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from conformance.lab.github.routes import Route
 
 _KEPT_REQUESTS = 20_000
-_KEPT_BYTES = 65536
+_KEPT_BYTES = 8192
 _GIT = ("info", "git-upload-pack", "git-receive-pack", "HEAD", "objects")
 
 

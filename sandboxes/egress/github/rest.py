@@ -20,12 +20,18 @@ _OPEN_TREES = {"licenses", "gitignore"}
 # `/repos/owner/repository/`, each by the beginning of its path.
 _LASTING = (
     *("actions/organization-secrets", "actions/organization-variables", "actions/permissions"),
-    *("actions/runners", "actions/secrets", "actions/variables", "autolinks", "codespaces"),
+    *("actions/oidc", "actions/runners", "actions/secrets", "actions/variables", "autolinks"),
+    *("automated-security-fixes", "code-scanning/default-setup", "codespaces"),
     *("collaborators", "dependabot/secrets", "environments", "forks", "generate", "hooks"),
-    *("import", "interaction-limits", "invitations", "keys", "pages", "properties", "rulesets"),
-    *("teams", "transfer"),
+    *("immutable-releases", "import", "interaction-limits", "invitations", "keys", "pages"),
+    *("private-vulnerability-reporting", "properties", "rulesets", "teams", "transfer"),
+    "vulnerability-alerts",
 )
-_PROTECTION = re.compile(r"branches/.+/protection(?:/.*)?|tags/protection(?:/.*)?")
+# The same where something of the repository's comes before.
+_DEEPER = re.compile(
+    r"branches/.+/protection(?:/.*)?|tags/protection(?:/.*)?|pulls/[^/]+/codespaces(?:/.*)?"
+    r"|security-advisories/[^/]+/forks(?:/.*)?"
+)
 _ASSETS = re.compile(r"releases/[0-9]+/assets", re.ASCII)
 
 
@@ -76,7 +82,7 @@ def _inside(
         return
     path = "/".join(rest).lower()
     # A repository itself is read only: it could be renamed, opened to all, or deleted.
-    if not rest or _PROTECTION.fullmatch(path):
+    if not rest or _DEEPER.fullmatch(path):
         raise refused()
     if any(path == start or path.startswith(f"{start}/") for start in _LASTING):
         raise refused()
