@@ -16,6 +16,8 @@ from conformance.subject.blame import shown
 from conformance.verdicts import NotApplicable, NotRun, Violation
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from conformance.lab.client import Lab
     from conformance.probes.clouds import Watch
     from conformance.strategies.cloud_options import Defaulted
@@ -31,25 +33,33 @@ def _is_documented(target: Target) -> None:
         raise NotApplicable(f"{target.cls.__name__} is no MistralSandbox")
 
 
-def _asked(target: Target, watch: Watch, **options: Any) -> list[Any]:  # noqa: ANN401 - its own
+def _asked(target: Target, watch: Watch, **options: Any) -> dict[str, Any]:  # noqa: ANN401 - its own
     """What a sandbox with these options asks the cloud to make, without what differs each time."""
     before = len(watch.asked("POST", "/v1/"))
     error = started(target, **options)
     rows = watch.asked("POST", "/v1/")[before:]
     if not rows:
         raise NotRun(f"with {options} it asked the cloud for nothing ({error}): see LIF-01")
-    return [_steady(row["body"], "") for row in rows]
+    return dict(_leaves([row["body"] for row in rows], ()))
 
 
-def _steady(value: Any, key: str) -> Any:  # noqa: ANN401 - JSON
-    """A body whose names end where they become random, without ids and secrets."""
-    if isinstance(value, dict):
-        return {name: _steady(one, name) for name, one in sorted(value.items()) if name != "env"}
-    if isinstance(value, list):
-        return [_steady(one, key) for one in value]
-    if key == "name":
-        return str(value).partition("-")[0]
-    return "an id" if key.endswith("_id") else value
+def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - JSON
+    """What bodies hold: names up to where they become random, and neither ids nor secrets."""
+    if isinstance(value, dict | list):
+        pairs = value.items() if isinstance(value, dict) else enumerate(value)
+        for name, one in pairs:
+            if name != "env" and not str(name).endswith("_id"):
+                yield from _leaves(one, (*path, str(name)))
+    else:
+        short = str(value).partition("-")[0] if path[-1] == "name" else value
+        yield ".".join(path[1:]), short
+
+
+def _difference(asked: dict[str, Any], wanted: dict[str, Any]) -> str:
+    places = [place for place in {**wanted, **asked} if asked.get(place) != wanted.get(place)]
+    return "; ".join(
+        f"{place} {asked.get(place)!r}, not {wanted.get(place)!r}" for place in places[:3]
+    )
 
 
 @verifies(LIF_12)
@@ -77,13 +87,13 @@ def test_what_is_left_out_comes_from_its_variable(
     if left_out != value:
         raise Violation(
             f"with {variable}={case.text} and without {name} the cloud was asked for "
-            f"{left_out}, not {value}",
+            + _difference(left_out, value),
             remedy=_WINS,
         )
     if passed != other:
         raise Violation(
             f"with {variable}={case.text} and {name}={case.other!r} the cloud was asked for "
-            f"{passed}, not {other}",
+            + _difference(passed, other),
             remedy=_WINS,
         )
 

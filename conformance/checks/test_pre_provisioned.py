@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.marks import needs, verifies
-from conformance.probes.clouds import judge_clear, raised, watched
+from conformance.probes.clouds import judge_clear, raised, soon, watched
 from conformance.requirements import LIF_15
+from conformance.subject.blame import shown
 from conformance.verdicts import Violation
 from sandboxes.contract import SandboxCallbackContext, SandboxHook
 
@@ -79,15 +80,15 @@ def test_one_that_was_made_before_is_used_and_stays(
         with watched(lab) as watch:
             with target.session(**options) as box:
                 box.write_file(place, b"kept")
-            with target.session(**options) as box:
-                kept = raised(lambda: box.read_file(place))
+            lost = raised(lambda: _read(target, options, place))
             raised(lambda: _use(target, options, "fails"))
             made = [row["target"] for row in watch.asked("POST", "/v1/")]
         left = outer.cloud.inventory()
-    if made or kept is not None:
+    if made or lost is not None:
+        fact = f"raised {shown(lost)}" if lost else "found what the first one wrote"
         raise Violation(
-            f"with pre_provisioned_sandbox_id it asked for {made or 'nothing'}, and a second "
-            f"session {'did not find' if kept else 'found'} what the first one wrote",
+            "with pre_provisioned_sandbox_id it asked the cloud to make "
+            f"{len(made) or 'no'} things, and a second session {fact}",
             remedy="run commands in the sandbox that was named",
         )
     if left != there:
@@ -95,6 +96,11 @@ def test_one_that_was_made_before_is_used_and_stays(
             f"of the sandbox that was named {len(left)} of {len(there)} parts were left",
             remedy="delete only what the session made itself",
         )
+
+
+def _read(target: Target, options: dict[str, Any], place: str) -> None:
+    with target.session(**options) as box:
+        box.read_file(place)
 
 
 def _use(target: Target, options: dict[str, Any], token: str) -> None:
@@ -124,6 +130,7 @@ def test_one_that_is_open_wider_is_refused(
     token = secrets.token_hex(4)
     with watched(lab) as watch, _made(watch.cloud, **live) as service:
         options = {"pre_provisioned_sandbox_id": service, **_written(target, written)}
+        options |= soon(target)
         error = raised(lambda: _use(target, options, token))
         stays = any(row["id"] == service for row in watch.made())
     if token in _ran:

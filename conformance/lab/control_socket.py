@@ -11,7 +11,7 @@ from conformance.lab.errors import LabError
 _ANSWER_SECONDS = 60.0
 
 
-def ask(path: str, service: str, what: str, **fields: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+def ask(path: str, service: str, what: str, /, **fields: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
     """Ask it.
 
     Args:

@@ -8,6 +8,7 @@ import shutil
 import tempfile
 import zlib
 from contextlib import suppress
+from importlib.util import MAGIC_NUMBER
 
 from sandboxes.inside import cloud_bundle, cloud_call
 
@@ -31,6 +32,7 @@ def main() -> None:
             "folder": workspace(asked["folders"]),
             "instance": cloud_call.instance(),
             "bash": shutil.which("bash") or "",
+            "magic": MAGIC_NUMBER.hex(),
             "bundle": cloud_bundle.bundle(certificates) if certificates else "",
         }
     )

@@ -11,13 +11,14 @@ import base64
 import json
 import uuid
 import zlib
+from importlib.util import MAGIC_NUMBER
 from typing import TYPE_CHECKING, Any
 
 from sandboxes.inside.cloud_call import MARK
 from sandboxes.mistral import errors
 from sandboxes.mistral.definition import SECRET_VARIABLE
 from sandboxes.mistral.errors import CloudError
-from sandboxes.packing import packed
+from sandboxes.packing import compiled, packed
 from sandboxes.threads import in_thread
 
 if TYPE_CHECKING:
@@ -68,6 +69,15 @@ class Programs:
     def __init__(self, executor: Executor, sandbox: str) -> None:
         self._executor = executor
         self._sandbox = sandbox
+        self._pack = packed
+
+    def speak(self, magic: str) -> None:
+        """Send compiled programs from now on, if the python3 inside reads what ours compiles.
+
+        Args:
+            magic: Its `importlib.util.MAGIC_NUMBER`, in hexadecimal.
+        """
+        self._pack = compiled if magic == MAGIC_NUMBER.hex() else packed
 
     async def ask(self, program: str, request: Json, *, seconds: float, token: str = "") -> Json:
         """Run a program and give its answer.
@@ -95,7 +105,7 @@ class Programs:
         # it also shows its arguments, so that a command that lists processes sees a short line.
         line = (
             f"exec env -u {SECRET_VARIABLE} python3 -I -S - {token} <<'{_END}'\n"
-            f"import sys\nsys.argv.append('{word}')\n{packed(*_PROGRAMS[program])}{_END}\n"
+            f"import sys\nsys.argv.append('{word}')\n{self._pack(*_PROGRAMS[program])}{_END}\n"
         )
         body = await self._executor.run(line, seconds=seconds)
         return self._answer(program, body)

@@ -29,6 +29,7 @@ _OF_EACH_FAMILY = 3
 _CONNECT_SECONDS = 1.0
 _CALL_SECONDS = 30.0
 _SHUT_IN_A_ROW = 2
+_MOMENT_SECONDS = 0.1
 _PAUSE_SECONDS = 0.25
 
 
@@ -70,7 +71,7 @@ async def prove_closed(
         "targets": knocked,
         "seconds": _CONNECT_SECONDS,
         "looks": _SHUT_IN_A_ROW,
-        "pause": _PAUSE_SECONDS,
+        "pause": _MOMENT_SECONDS,
     }
     began = time.monotonic()
     while True:

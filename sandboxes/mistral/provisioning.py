@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sandboxes.mistral.definition import Deployment, Json, Plan
     from sandboxes.mistral.transport import Transport
 
-_FIRST_LOOK, _LONGEST_LOOK = 0.1, 1.0
+_FIRST_LOOK, _LONGEST_LOOK = 0.05, 1.0
 _AGAIN_SECONDS = 0.5
 # An app whose creation was given up may appear a while later: each look waits twice as long.
 _LOOKS_FOR_LOST = 4

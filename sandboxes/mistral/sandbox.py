@@ -379,6 +379,7 @@ class MistralSandbox(Sandbox):
 
         request = {"folders": [*self.workspaces], "certificates": compressed(certificates)}
         found = await programs.ask("start", request, seconds=_START_SECONDS)
+        programs.speak(str(found["magic"]))
         bundle = str(found["bundle"])
         return Place(
             folder=str(found["folder"]),

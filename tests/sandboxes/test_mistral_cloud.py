@@ -14,7 +14,7 @@ import respx
 import sandboxes as agents
 from sandboxes import EgressPolicy, Network, SandboxError, SandboxStartError
 from sandboxes.inside import cloud_probe
-from sandboxes.mistral import provisioning, transport
+from sandboxes.mistral import programs, provisioning, transport
 from tests.sandboxes.mistral_help import REQUEST, TOKEN, Answer, Cloud, sandbox_in
 
 if TYPE_CHECKING:
@@ -372,3 +372,13 @@ def test_a_token_is_not_sent_in_clear(cloud: Cloud, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("KOYEB_API_HOST", "http://cloud.example.org")
     assert "use https" in failed(cloud)
     assert cloud.calls == []
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_programs_are_compiled_for_the_python_that_reads_them(
+    cloud: Cloud, same: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not same:
+        monkeypatch.setattr(programs, "MAGIC_NUMBER", b"another")
+    opened(cloud)
+    assert ["marshal" in line for line in cloud.lines] == [False, same]

@@ -98,5 +98,5 @@ class CloudClient:
         """Delete everything, forget all requests, and have nothing go wrong."""
         self._ask("reset")
 
-    def _ask(self, what: str, **fields: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+    def _ask(self, what: str, /, **fields: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
         return ask(self._path, "cloud", what, **fields)

@@ -193,7 +193,7 @@ def _become(order: Order, place: Path, listeners: Sequence[int]) -> NoReturn:
         os.set_inheritable(listener, True)
     os.chdir("/root")
     environ = {"PATH": search, "HOME": "/root", "LANG": "C.UTF-8", **order.environ}
-    words = [program, "-I", "/opt/executor.py", *map(str, listeners)]
+    words = [program, "-I", "-S", "/opt/executor.py", *map(str, listeners)]
     os.execve(program, words, environ)  # noqa: S606 - the whole purpose
 
 
