@@ -35,10 +35,10 @@ DEPTH = os.environ.get("KILL_MATRIX", "sample")
 """`sample`: one fault of each requirement, against what it breaks and a slice of the others;
 `all`: every fault, against the same; `full`: every fault against everything."""
 
-SLICES = 48
+SLICES = 96 if DEPTH == "sample" else 48
 """One in so many of the other requirements is in a slice."""
 
-HONEST_SLICES = 12
+HONEST_SLICES = 24 if DEPTH == "sample" else 12
 """The same for honest sandboxes."""
 
 _MOST_SUBJECTS = 16
