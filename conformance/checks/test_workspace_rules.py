@@ -71,7 +71,7 @@ def test_rules_and_secrets_are_in_no_sandbox(inside: Inside, lab: Lab) -> None:
     user = sandbox_proxy(lab).user(rules=[Rule(host=site.entry, header=header, value=secret)])
     with acting(inside, user, _BINDINGS, site.entry) as box:
         send(box, senders(inside)[0], site, [Ask()])
-        found = [place for text in (secret, header) for place in searching.places(box, lab, text)]
+        found = searching.places(box, lab, secret, header)
     built = inside.target.build(**options_of(inside.target, _BINDINGS))
     written = repr(built) + repr(getattr(built, "__dict__", {})) + _told_to_the_cloud(inside, lab)
     if how := found_in([secret, header], written):

@@ -28,17 +28,17 @@ echo end=$((40 + 2))
 """
 
 
-def places(box: Box, lab: Lab, secret: str) -> list[str]:
+def places(box: Box, lab: Lab, *wanted: str) -> list[str]:
     """Search everything that commands and `read_file` can see.
 
     Returns:
-        Where the secret was found, in one encoding or another.
+        Where one of the secrets was found, in one encoding or another.
 
     Raises:
         NotRun: The search did not find what was planted for it.
     """
-    found = [f"read_file({place!r})" for place in _SHOWN if found_in([secret], _read(box, place))]
-    return found + (_by_python(box, lab, secret) if _has_python(box) else _by_shell(box, secret))
+    found = [f"read_file({place!r})" for place in _SHOWN if found_in(wanted, _read(box, place))]
+    return found + (_by_python(box, lab, wanted) if _has_python(box) else _by_shell(box, wanted))
 
 
 def _read(box: Box, place: str) -> bytes:
@@ -56,11 +56,11 @@ def _disguised(text: bytes) -> str:
     return bytes(255 - byte for byte in text).hex()
 
 
-def _by_python(box: Box, lab: Lab, secret: str) -> list[str]:
+def _by_python(box: Box, lab: Lab, wanted: Sequence[str]) -> list[str]:
     decoys = {name: _decoy() for name in ("a file", "a variable", "an argument")}
     in_base64 = next(text for name, text in spellings(decoys["a file"]).items() if "64" in name)
     box.write_file("decoy.txt", b"planted: " + in_base64)
-    owned = [secret, *decoys.values()]
+    owned = [*wanted, *decoys.values()]
     sought = [(owner, text) for owner in owned for text in spellings(owner).values()]
     source = files("conformance.probes").joinpath("searcher.py").read_text(encoding="utf-8")
     told = json.dumps([_disguised(text) for _, text in sought])
@@ -76,10 +76,10 @@ def _by_python(box: Box, lab: Lab, secret: str) -> list[str]:
             f"the search inside did not find {' and '.join(missed) or 'its own end'}, planted "
             f"for it ({ran.stderr.strip()[-200:]!r}), so that it shows nothing"
         )
-    return list(dict.fromkeys(place for place, owner in hits if owner == secret))
+    return list(dict.fromkeys(place for place, owner in hits if owner in wanted))
 
 
-def _by_shell(box: Box, secret: str) -> list[str]:
+def _by_shell(box: Box, wanted: Sequence[str]) -> list[str]:
     decoys = {name: _decoy() for name in ("a file", "a variable")}
     box.write_file("decoy.txt", decoys["a file"].encode())
     line = f"export DECOY={decoys['a variable']}{_DUMP}"
@@ -90,7 +90,7 @@ def _by_shell(box: Box, secret: str) -> list[str]:
             f"the shell did not show {' and '.join(missed) or 'its end'}, planted for a search, "
             "so that it shows nothing; put python3 inside"
         )
-    return ["what a shell shows"] if found_in([secret], shown.stdout + shown.stderr) else []
+    return ["what a shell shows"] if found_in(wanted, shown.stdout + shown.stderr) else []
 
 
 def _decoy() -> str:
