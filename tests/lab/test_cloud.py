@@ -349,6 +349,27 @@ def test_a_fault_that_nobody_knows_is_refused(cloud: RunningCloud) -> None:
         cloud.client.inject("slow", "(")
 
 
+def test_what_was_there_before_is_provisioned_without_a_call(cloud: RunningCloud) -> None:
+    service = cloud.client.provision("before", mesh="DEPLOYMENT_MESH_AUTO")
+    assert cloud.client.requests() == []
+    found = cloud.deployment(service)
+    assert (found["status"], found["definition"]["mesh"]) == ("HEALTHY", "DEPLOYMENT_MESH_AUTO")
+    key = {"x_routing_key": found["metadata"]["sandbox"]["routing_key"]}
+    said = cloud.run({**key, "authorization": "Bearer secret-of-before"}, "echo on")
+    assert said["stdout"] == "on\n"
+    cloud.client.remove(service)
+    assert cloud.kinds() == []
+    with pytest.raises(LabError, match="regions"):
+        cloud.client.provision("nowhere", regions=["atlantis"])
+
+
+def test_requests_are_given_from_a_number_on(cloud: RunningCloud) -> None:
+    cloud.call("GET", "/v1/apps")
+    first = cloud.client.requests()[-1]["number"]
+    cloud.call("GET", "/v1/services")
+    assert [row["target"] for row in cloud.client.requests(first)] == ["/v1/services"]
+
+
 def _place(cloud: RunningCloud) -> tuple[str, int]:
     parts = urlsplit(cloud.url)
     return str(parts.hostname), int(parts.port or 0)

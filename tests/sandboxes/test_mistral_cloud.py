@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import certifi
 import httpx
 import pytest
 import respx
@@ -19,7 +21,6 @@ from tests.sandboxes.mistral_help import REQUEST, TOKEN, Answer, Cloud, sandbox_
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 CUSTOM = EgressPolicy.custom(allow_cidrs=("203.0.113.10", "10.0.0.0/8", "2001:db8::/32"))
 TOKENS = (
@@ -382,3 +383,15 @@ def test_programs_are_compiled_for_the_python_that_reads_them(
         monkeypatch.setattr(programs, "MAGIC_NUMBER", b"another")
     opened(cloud)
     assert ["marshal" in line for line in cloud.lines] == [False, same]
+
+
+def test_certificates_are_read_once_and_again_where_they_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundle = tmp_path / "ca.pem"
+    bundle.write_text(Path(certifi.where()).read_text())
+    monkeypatch.setenv("SSL_CERT_FILE", str(bundle))
+    first = transport._trusted()
+    assert transport._trusted() is first
+    bundle.write_text(bundle.read_text() + "\n")
+    assert transport._trusted() is not first
