@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 import secrets
 import socket
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from conformance.lab.cloud.control_plane import ControlPlane
@@ -16,15 +13,14 @@ from conformance.lab.cloud.faults import Fault, Faults
 from conformance.lab.cloud.place import SUFFIX
 from conformance.lab.cloud.wire import Caller
 from conformance.lab.errors import LabError
+from conformance.lab.serving import Door, serve, until_cancelled
 
 if TYPE_CHECKING:
+    import asyncio
     import ssl
-    from collections.abc import Coroutine
     from pathlib import Path
 
     from conformance.lab.cloud.estate import App
-
-_LINE_BYTES = 1 << 26
 
 
 class Cloud:
@@ -43,7 +39,6 @@ class Cloud:
         self.estate = Estate(folder, self._faults, _domain)
         plane = ControlPlane(self.estate, self.token, self._public_url)
         self._edge = Edge(self.estate, plane, self._faults)
-        self._callers: set[asyncio.Task[None]] = set()
 
     def _public_url(self, app: App) -> str:
         return self._address or f"https://{app.domain}"
@@ -58,45 +53,16 @@ class Cloud:
             control: a unix socket that listens for the checks.
             tls: the certificate of the door, where nobody before it speaks TLS.
         """
-        listening = await asyncio.start_server(self._take, sock=door, ssl=tls)
-        asked = await asyncio.start_unix_server(self._be_asked, sock=control, limit=_LINE_BYTES)
         try:
-            async with listening, asked:
-                await asyncio.gather(listening.serve_forever(), asked.serve_forever())
+            await serve(control, self._do, Door(door, self._take, tls=tls))
         finally:
-            for task in self._callers:
-                task.cancel()
-            await asyncio.gather(*self._callers, return_exceptions=True)
             await self.estate.close()
 
-    def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         caller = writer.get_extra_info("socket")
         if caller.family != socket.AF_UNIX:  # asyncio does it only where it knows the protocol
             caller.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._keep(Caller(reader, writer).serve(self._edge.handle))
-
-    def _be_asked(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._keep(self._converse(reader, writer))
-
-    def _keep(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.ensure_future(work)
-        self._callers.add(task)
-        task.add_done_callback(self._callers.discard)
-
-    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while line := await reader.readline():
-                request = json.loads(line)
-                try:
-                    answer = await self._do(request.pop("do"), request)
-                except LabError as failure:
-                    answer = {"error": failure.reason}
-                writer.write(json.dumps(answer).encode() + b"\n")
-                await writer.drain()
-        except (OSError, ValueError):
-            pass  # the asker is gone, or is none of ours
-        finally:
-            writer.close()
+        await Caller(reader, writer).serve(self._edge.handle)
 
     async def _do(self, what: str, fields: dict[str, Any]) -> dict[str, Any]:
         if what == "token":
@@ -137,5 +103,4 @@ async def run(
     cloud: Cloud, door: socket.socket, control: socket.socket, tls: ssl.SSLContext | None = None
 ) -> None:
     """Serve until the task is cancelled."""
-    with suppress(asyncio.CancelledError):
-        await cloud.serve(door, control, tls)
+    await until_cancelled(cloud.serve(door, control, tls))

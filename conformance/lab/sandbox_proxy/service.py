@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from conformance.lab.cloud.wire import Caller
@@ -13,13 +10,12 @@ from conformance.lab.sandbox_proxy.api import Api
 from conformance.lab.sandbox_proxy.gate import HEAD_BYTES, Gate
 from conformance.lab.sandbox_proxy.identities import Fault, Identities, Identity, Rule
 from conformance.lab.sandbox_proxy.sessions import Sessions
+from conformance.lab.serving import Door, serve, until_cancelled
 
 if TYPE_CHECKING:
+    import asyncio
     import socket
-    from collections.abc import Coroutine
     from pathlib import Path
-
-_LINE_BYTES = 1 << 26
 
 
 class SandboxProxy:
@@ -42,7 +38,6 @@ class SandboxProxy:
             self._identities, self.sessions, self._records["bootstraps"], self._records["requests"]
         )
         self._gate = Gate(self.sessions, self._records["connections"])
-        self._callers: set[asyncio.Task[None]] = set()
 
     async def serve(self, api: socket.socket, gate: socket.socket, control: socket.socket) -> None:
         """Serve until cancelled.
@@ -52,49 +47,19 @@ class SandboxProxy:
             gate: listens for whoever wants a proxy.
             control: listens for the checks.
         """
-        servers = [
-            await asyncio.start_unix_server(self._take_api, sock=api),
-            await asyncio.start_unix_server(self._take_gate, sock=gate, limit=HEAD_BYTES),
-            await asyncio.start_unix_server(self._take_control, sock=control, limit=_LINE_BYTES),
-        ]
+        doors = (
+            Door(api, self._take_api),
+            Door(gate, self._gate.serve, HEAD_BYTES),
+        )
         try:
-            await asyncio.gather(*(server.serve_forever() for server in servers))
+            await serve(control, self._do, *doors)
         finally:
-            for task in self._callers:
-                task.cancel()
-            await asyncio.gather(*self._callers, return_exceptions=True)
             await self.sessions.close()
 
-    def _take_api(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._keep(Caller(reader, writer).serve(self._api.handle))
+    async def _take_api(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await Caller(reader, writer).serve(self._api.handle)
 
-    def _take_gate(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._keep(self._gate.serve(reader, writer))
-
-    def _take_control(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._keep(self._converse(reader, writer))
-
-    def _keep(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.ensure_future(work)
-        self._callers.add(task)
-        task.add_done_callback(self._callers.discard)
-
-    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while line := await reader.readline():
-                request = json.loads(line)
-                try:
-                    answer = self._do(request.pop("do"), request)
-                except LabError as failure:
-                    answer = {"error": failure.reason}
-                writer.write(json.dumps(answer).encode() + b"\n")
-                await writer.drain()
-        except (OSError, ValueError):
-            pass  # the asker is gone, or is none of ours
-        finally:
-            writer.close()
-
-    def _do(self, what: str, fields: dict[str, Any]) -> dict[str, Any]:
+    async def _do(self, what: str, fields: dict[str, Any]) -> dict[str, Any]:
         if what in self._records:
             return {"rows": list(self._records[what])}
         if what == "workspaces":
@@ -144,5 +109,4 @@ async def run(
     folder: Path, bundle: Path, api: socket.socket, gate: socket.socket, control: socket.socket
 ) -> None:
     """Serve until the task is cancelled."""
-    with suppress(asyncio.CancelledError):
-        await SandboxProxy(folder, bundle).serve(api, gate, control)
+    await until_cancelled(SandboxProxy(folder, bundle).serve(api, gate, control))
