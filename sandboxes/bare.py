@@ -48,7 +48,8 @@ def receive(connection: socket.socket, size: int, most: int) -> tuple[bytes, lis
         size: So many bytes at the most.
         most: So many descriptors at the most.
     """
-    room = socket.CMSG_SPACE(most * _DESCRIPTOR.size)
+    # CMSG_SPACE would have room for one more, which nobody would close or keep from commands.
+    room = socket.CMSG_LEN(most * _DESCRIPTOR.size)
     data, rows, _, _ = connection.recvmsg(size, room)
     descriptors = [
         number

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from conformance.probes import discovery
 from conformance.probes.boxes import Boxes
-from conformance.probes.clients import CLIENT_SECONDS, Client, Destination, Scheme
+from conformance.probes.clients import CLIENT_SECONDS, WEB, Client, Destination, Scheme
 from conformance.probes.places import destination
 from conformance.verdicts import NotApplicable, NotRun
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from conformance.lab.client import Lab
     from conformance.lab.sites import Site
@@ -107,8 +107,10 @@ class Attempts(Boxes):
     ) -> Sequence[tuple[Client, Scheme]]:
         """Give the clients that try one example of a check; see `ways`.
 
-        All of them try the check's first example, and few each other one: what a client is
-        let do hardly ever depends on the example, and each try takes a program's start.
+        All of them try the check's first example, and few each other one: each try takes a
+        program's start, and what a program is let do hardly ever depends on the example.
+        Where commands are no processes no program starts, and each client is the sandbox's
+        own code with rules of its own: there all of them try every example.
 
         Args:
             example: What was drawn; it has a text of its own, and the same one again.
@@ -122,14 +124,15 @@ class Attempts(Boxes):
         self, example: object, ways: Sequence[tuple[Client, Scheme]], *, each: int = 1
     ) -> Sequence[tuple[Client, Scheme]]:
         """Give all of these for the first example, and few for another; see `ways_for`."""
+        if not self.target.declared.fact("has_processes"):
+            return ways
         text = repr(example)
         if self._first.setdefault(tuple(client.name for client, _ in ways), text) == text:
             return ways
         # By the example alone, so that what failed fails when it is repeated.
         first = zlib.crc32(text.encode())
         chosen: set[int] = set()
-        for scheme in {scheme for _, scheme in ways}:
-            same = [place for place, way in enumerate(ways) if way[1] == scheme]
+        for same in _turns(ways, each):
             chosen.update(same[(first + step) % len(same)] for step in range(each))
         return [ways[place] for place in sorted(chosen)]
 
@@ -213,3 +216,22 @@ class Attempts(Boxes):
         if ran.exit_code and time.monotonic() - began > _SLOW_SECONDS:
             _slow.add(name)
         return Attempt(client.name, command, ran.exit_code, ran.stdout, ran.stderr)
+
+
+def _turns(ways: Sequence[tuple[Client, Scheme]], each: int) -> Iterator[list[int]]:
+    """Give the places of those that take turns: clients that go the same way out.
+
+    A web client that knows no proxy is not asked for one that does, whose way is another.
+    Its own way is that of raw clients; only where there are none has it turns of its own.
+    """
+    schemes = dict.fromkeys(scheme for _, scheme in ways)
+    for wanted in schemes:
+        same = [place for place, (_, scheme) in enumerate(ways) if scheme == wanted]
+        proxied = [place for place in same if ways[place][0].takes_proxies]
+        if wanted not in WEB or not proxied or each > 1:  # two are never both of the few
+            yield same
+        else:
+            yield proxied
+            straight = [place for place in same if place not in proxied]
+            if straight and "tcp" not in schemes:
+                yield straight

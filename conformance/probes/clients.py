@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 Scheme = Literal["https", "http", "tcp", "udp", "dns"]
 
+WEB: tuple[Scheme, ...] = ("https", "http")
+"""What may go through a proxy that the environment names."""
+
 CLIENT_SECONDS = 5
 """How long a client tries by itself, in seconds."""
 
@@ -49,6 +52,7 @@ class Client:
         commands: By scheme, the command line for a destination.
         usable: A command that succeeds where the program, which is there, can do its part.
         prints: Whether it shows the body of what it fetched.
+        takes_proxies: Whether its requests go to the proxies that the environment names.
     """
 
     name: str
@@ -56,6 +60,7 @@ class Client:
     commands: Mapping[Scheme, Callable[[Destination], str]]
     usable: str = ""
     prints: bool = True
+    takes_proxies: bool = True
 
     def command(self, scheme: Scheme, destination: Destination) -> str:
         """Write the command line that makes it try.
@@ -227,6 +232,7 @@ ALL: tuple[Client, ...] = (
             "udp": lambda where: _node(where, "udp"),
         },
         usable="node -e 0",
+        takes_proxies=False,
     ),
     Client(
         "busybox wget",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from conformance.probes.clients import Destination
+from conformance.probes.clients import WEB, Destination
 
 if TYPE_CHECKING:
     from conformance.lab.client import Lab
@@ -17,7 +17,6 @@ HTTPS_PORT = 443
 # Nothing listens there; the packet itself is seen.
 DISCARD_PORT = 9
 
-_WEB: tuple[Scheme, ...] = ("https", "http")
 _TLS_PORTS = (443, 8443)
 _HTTP_PORTS = (80, 8080)
 
@@ -53,7 +52,7 @@ def destination(
         host: Another spelling of the site's name; an address without brackets.
         url: What to write instead of the site's own URL.
     """
-    if scheme in _WEB:
+    if scheme in WEB:
         written = url or site.url(scheme, host=host or None, port=port)
         return Destination(url=written, host=host or site.name)
     own = site.udp_port if scheme == "udp" else site.other_port
