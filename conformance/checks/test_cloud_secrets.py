@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import logging
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from conformance.marks import needs, verifies
 from conformance.probes import searching
 from conformance.probes.clouds import raised, soon, watched
-from conformance.probes.logs import logged
+from conformance.probes.logs import everything_logged
 from conformance.probes.told import told
 from conformance.probes.traces import found_in
 from conformance.requirements import LIF_21
@@ -17,8 +15,6 @@ from conformance.strategies.troubles import Trouble
 from conformance.verdicts import NotRun, Violation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import pytest
 
     from conformance.lab.client import Lab
@@ -73,18 +69,6 @@ def test_no_secret_of_the_cloud_is_inside(target: Target, lab: Lab) -> None:
         )
 
 
-@contextmanager
-def _everything_logged() -> Iterator[list[str]]:
-    root = logging.getLogger()
-    before = root.level
-    with logged() as texts:
-        root.setLevel(logging.DEBUG)
-        try:
-            yield texts
-        finally:
-            root.setLevel(before)
-
-
 def _shown(box: Box) -> list[str]:
     running = box.running
     return [repr(running), str(running), *box.inventory()]
@@ -110,7 +94,7 @@ def test_no_secret_of_the_cloud_is_written_down(
 ) -> None:
     """No log, output, exception or `repr` holds the token or the executor's secret."""
     texts: dict[str, list[str]] = {}
-    with watched(lab) as watch, _everything_logged() as log:
+    with watched(lab) as watch, everything_logged() as log:
         with target.open() as box:
             texts["a repr"] = _shown(box)
             watch.cloud.kill()

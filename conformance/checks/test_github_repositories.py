@@ -8,7 +8,15 @@ from hypothesis import given
 
 from conformance.marks import needs, verifies
 from conformance.probes import values
-from conformance.probes.github import World, arrives, ask, granted, proven, stays_within
+from conformance.probes.github import (
+    World,
+    arrives,
+    ask,
+    granted,
+    keeps_to_listed,
+    proven,
+    stays_within,
+)
 from conformance.requirements import BND_09, BND_10
 from conformance.strategies import github_bindings, github_requests
 from conformance.strategies.costly import few_examples
@@ -115,13 +123,7 @@ def test_a_listed_repository_gets_the_credential(inside: Inside, lab: Lab) -> No
 
 
 def _judge(inside: Inside, lab: Lab, world: World, rows: Sequence[Row]) -> None:
-    """Judge that none of some requests takes the credential beyond the listed repository."""
-    with granted(inside, lab, world) as box:
-        proven(inside, box, world)
-        ask(inside, box, world, rows)
-    listed = world.listed.full_name
-    did = f"with repos=({listed!r},), a command asked for more"
-    stays_within(world, [listed], did=did, remedy=_CHECKED)
+    keeps_to_listed(inside, lab, world, rows, asked="more", remedy=_CHECKED)
 
 
 @verifies(BND_10)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 
 from conformance.marks import needs, verifies
-from conformance.probes.github import World, ask, granted, proven, stays_within
+from conformance.probes.github import World, ask, granted, keeps_to_listed, proven, stays_within
 from conformance.requirements import BND_11
 from conformance.strategies import github_requests
 from conformance.strategies.costly import few_examples
@@ -27,12 +27,8 @@ _NAMES = "judge each request by its own name, the one that a redirect leads to a
 
 
 def _judge(inside: Inside, lab: Lab, world: World, rows: Sequence[Row], remedy: str) -> None:
-    with granted(inside, lab, world) as box:
-        proven(inside, box, world)
-        ask(inside, box, world, rows)
-    listed = world.listed.full_name
-    did = f"with repos=({listed!r},), a command asked for {world.hidden.full_name} in another way"
-    stays_within(world, [listed], did=did, remedy=remedy)
+    asked = f"{world.hidden.full_name} in another way"
+    keeps_to_listed(inside, lab, world, rows, asked=asked, remedy=remedy)
 
 
 @verifies(BND_11)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import given
@@ -22,7 +20,7 @@ from conformance.probes.binding import (
     senders,
     values,
 )
-from conformance.probes.logs import logged
+from conformance.probes.logs import everything_logged
 from conformance.probes.places import destination
 from conformance.probes.told import told
 from conformance.probes.traces import found_in
@@ -34,7 +32,7 @@ from conformance.verdicts import NotRun, Violation
 from sandboxes.contract import HeaderBinding, SandboxHook
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     import pytest
 
@@ -137,18 +135,6 @@ class _Notes(SandboxHook):
         type(self).texts += [repr(ctx.sandbox), str(ctx.sandbox), repr(vars(self))]
 
 
-@contextmanager
-def _everything_logged() -> Iterator[list[str]]:
-    root = logging.getLogger()
-    before = root.level
-    with logged() as texts:
-        root.setLevel(logging.DEBUG)
-        try:
-            yield texts
-        finally:
-            root.setLevel(before)
-
-
 def _raised(call: Callable[[], object]) -> str:
     """What a call's exception tells; nothing if it returns."""
     try:
@@ -187,7 +173,7 @@ def test_the_value_is_written_down_nowhere(
     options |= {"header_bindings": bindings, "hooks": (_Notes(),)}
     _Notes.texts.clear()
     texts: dict[str, list[str]] = {}
-    with _everything_logged() as log:
+    with everything_logged() as log:
         opened: list[Any] = []
         session = inside.target.session(secrets={"key": case.secret}, opened=opened, **options)
         with session as box:

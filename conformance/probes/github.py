@@ -199,3 +199,27 @@ def proven(inside: Inside, box: Box, world: World) -> None:
 def shown(seen: Sequence[Seen]) -> str:
     """Say in one line what GitHub saw."""
     return ", ".join(map(str, seen[:3])) or "nothing"
+
+
+def keeps_to_listed(
+    inside: Inside, lab: Lab, world: World, rows: Sequence[Row], *, asked: str, remedy: str
+) -> None:
+    """Judge that none of some requests takes the credential beyond the listed repository.
+
+    Args:
+        inside: The sandboxes.
+        lab: The laboratory.
+        world: What there is at GitHub.
+        rows: The requests.
+        asked: What they ask for, in words.
+        remedy: What is to be mended.
+
+    Raises:
+        Violation: One does.
+    """
+    with granted(inside, lab, world) as box:
+        proven(inside, box, world)
+        ask(inside, box, world, rows)
+    listed = world.listed.full_name
+    did = f"with repos=({listed!r},), a command asked for {asked}"
+    stays_within(world, [listed], did=did, remedy=remedy)

@@ -35,6 +35,19 @@ def logged() -> Iterator[list[str]]:
 
 
 @contextmanager
+def everything_logged() -> Iterator[list[str]]:
+    """Collect what is logged at any level whatever; see `logged`."""
+    root = logging.getLogger()
+    before = root.level
+    with logged() as texts:
+        root.setLevel(logging.DEBUG)
+        try:
+            yield texts
+        finally:
+            root.setLevel(before)
+
+
+@contextmanager
 def shown_by_a_server() -> Iterator[io.StringIO]:
     """Collect what a server shows of the log, and undo what is done to its environment."""
     stream = io.StringIO()
