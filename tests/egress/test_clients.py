@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 import sys
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sandboxes.contract import Network
+from tests.egress.programs import run_program
 from tests.egress.world import API, BOUND, OTHER, SECRET, run, world
 
 if TYPE_CHECKING:
@@ -51,21 +51,7 @@ async def ran(here: World, folder: Path, *command: str) -> tuple[int, str]:
     address = ":".join(map(str, here.address))
     environment = here.proxy.environ(address, str(ca_file)) | {"PATH": os.environ["PATH"]}
     assert SECRET not in str(environment)
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        env=environment,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-    try:
-        said, _ = await process.communicate()
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    assert process.returncode is not None
-    return process.returncode, said.decode()
+    return await run_program(*command, environment=environment)
 
 
 @pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS)

@@ -21,6 +21,7 @@ from conformance.lab.github.service import GitHub
 from sandboxes.contract import Network
 from sandboxes.egress import EgressProxy
 from sandboxes.egress.github import ENVIRONMENT, GitHubAuthorizer
+from tests.egress.programs import run_program
 from tests.egress.world import run
 
 if TYPE_CHECKING:
@@ -61,22 +62,7 @@ class Here:
             "GIT_CONFIG_NOSYSTEM": "1",
             **variables,
         }
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            cwd=self.folder / cwd,
-            env=environment,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-        )
-        try:
-            said, _ = await process.communicate()
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
-        assert process.returncode is not None
-        return Ran(process.returncode, said.decode())
+        return Ran(*await run_program(*command, environment=environment, folder=self.folder / cwd))
 
     def seen(self, credential: str) -> list[str]:
         """What came with a credential, by method and target."""
