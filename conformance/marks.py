@@ -20,6 +20,11 @@ check's sandbox could change: not by the census, and not by what the whole lab s
 """
 
 
+alone = pytest.mark.alone
+"""Marks a check that must have the laboratory for itself: it takes a census, counts what the
+whole lab saw, or breaks what all share. Those of a run are made in a row."""
+
+
 class Needs(TypedDict, total=False):
     """What a check can ask for; see `needs`."""
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.marks import needs, verifies
+from conformance.marks import alone, needs, verifies
 from conformance.probes.binding import (
     Ask,
     arrived,
@@ -124,6 +124,7 @@ def test_a_missing_secret_is_named(target: Target, missing: str, first: bool) ->
 
 @verifies(BND_08)
 @needs(opens=True, binding=HeaderBinding)
+@alone
 def test_a_missing_secret_raises_before_anything_is_created(target: Target, lab: Lab) -> None:
     """Nothing was created, started or sent when a missing secret raises."""
     prove_watching()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.bounds import BOUNDS
-from conformance.marks import needs, verifies
+from conformance.marks import alone, needs, verifies
 from conformance.probes import heartbeats
 from conformance.probes.heartbeats import Heartbeat
 from conformance.probes.leftovers import counting
@@ -78,6 +78,7 @@ def _works_beside(target: Target) -> bool:
 
 @verifies(LIF_03)
 @needs(opens=True)
+@alone
 @pytest.mark.parametrize("command", ["sleep 20", heartbeats.loop()], ids=["sleeping", "looping"])
 def test_a_close_during_a_command_ends_it(target: Target, lab: Lab, command: str) -> None:
     """A close while a command runs ends the command, and does not wait for it."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 
-from conformance.marks import needs, verifies
+from conformance.marks import alone, needs, verifies
 from conformance.probes.clouds import PREFIX, defaults, raised, started, watched
 from conformance.requirements import LIF_12, LIF_17, reference
 from conformance.strategies import cloud_options
@@ -64,6 +64,7 @@ def _difference(asked: dict[str, Any], wanted: dict[str, Any]) -> str:
 
 @verifies(LIF_12)
 @needs(opens=True, cloud=True)
+@alone
 @pytest.mark.parametrize("case", cloud_options.ASKED_FOR, ids=lambda case: case.name)
 def test_what_is_left_out_comes_from_its_variable(
     target: Target, lab: Lab, case: Defaulted

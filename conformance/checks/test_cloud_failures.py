@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 
 from conformance.bounds import BOUNDS
-from conformance.marks import needs, verifies
+from conformance.marks import alone, needs, verifies
 from conformance.probes.clouds import READY_SECONDS, judge_clear, raised, soon, started, watched
 from conformance.probes.waits import ControlWait
 from conformance.requirements import LIF_14
@@ -31,6 +31,7 @@ _LATE_SECONDS = 0.7
 
 @verifies(LIF_14)
 @needs(opens=True, cloud=True)
+@alone
 @few_examples()
 @given(trouble=troubles.troubles)
 @each("trouble", (*troubles.LASTING, *troubles.PASSING))
@@ -62,6 +63,7 @@ def test_a_cloud_that_goes_wrong_is_told_in_time_and_nothing_is_left(
 
 @verifies(LIF_14)
 @needs(opens=True, cloud=True)
+@alone
 def test_what_the_cloud_does_not_delete_is_told(target: Target, lab: Lab) -> None:
     """Where the cloud refuses to delete it, the close raises and names what may be left."""
     with watched(lab) as watch:
@@ -83,6 +85,7 @@ def test_what_the_cloud_does_not_delete_is_told(target: Target, lab: Lab) -> Non
 
 @verifies(LIF_14)
 @needs(opens=True, cloud=True)
+@alone
 def test_a_sandbox_that_vanishes_is_told(target: Target, lab: Lab) -> None:
     """When its machine is gone, a call raises, and the close leaves nothing."""
     with watched(lab) as watch:
@@ -101,6 +104,7 @@ def test_a_sandbox_that_vanishes_is_told(target: Target, lab: Lab) -> None:
 
 @verifies(LIF_14)
 @needs(opens=True, cloud=True, option="idle_timeout_seconds")
+@alone
 def test_a_sandbox_that_lost_its_memory_is_told(target: Target, lab: Lab) -> None:
     """After a sleep a session goes on with the files that it had, or raises."""
     with watched(lab) as watch, target.open(idle_timeout_seconds=_SLEEP_SECONDS) as box:
@@ -122,6 +126,7 @@ def test_a_sandbox_that_lost_its_memory_is_told(target: Target, lab: Lab) -> Non
 
 @verifies(LIF_14)
 @needs(opens=True, cloud=True)
+@alone
 def test_a_command_whose_answer_is_lost_is_not_run_again(target: Target, lab: Lab) -> None:
     """A command whose answer got lost ran once, and its caller hears of it."""
     with watched(lab) as watch, target.open() as box:

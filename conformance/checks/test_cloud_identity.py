@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.marks import needs, verifies
+from conformance.marks import alone, needs, verifies
 from conformance.probes.clouds import TOKENS, judge_clear, only, started, watched
 from conformance.requirements import LIF_13, LIF_20, reference
 from conformance.subject.blame import shown
@@ -26,6 +26,7 @@ def _is_documented(target: Target) -> None:
 
 @verifies(LIF_13)
 @needs(opens=True, cloud=True)
+@alone
 @pytest.mark.parametrize("name", TOKENS)
 def test_any_one_of_the_tokens_is_enough(target: Target, lab: Lab, name: str) -> None:
     """With a token in any one of the three variables alone, a session starts."""
@@ -41,6 +42,7 @@ def test_any_one_of_the_tokens_is_enough(target: Target, lab: Lab, name: str) ->
 
 @verifies(LIF_13)
 @needs(opens=True, cloud=True)
+@alone
 def test_without_a_token_a_session_fails_at_its_start(target: Target, lab: Lab) -> None:
     """Without a token in any of them no session starts, and nothing is made."""
     _is_documented(target)
@@ -58,6 +60,7 @@ def test_without_a_token_a_session_fails_at_its_start(target: Target, lab: Lab) 
 
 @verifies(LIF_20)
 @needs(opens=True, cloud=True)
+@alone
 def test_a_user_without_the_role_is_told_its_name(target: Target, lab: Lab) -> None:
     """What a user without the cloud_user role hears names the role, whatever was forbidden."""
     _is_documented(target)

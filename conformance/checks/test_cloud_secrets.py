@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conformance.marks import needs, verifies
+from conformance.marks import alone, needs, verifies
 from conformance.probes import searching
 from conformance.probes.clouds import raised, soon, watched
 from conformance.probes.logs import everything_logged
@@ -51,6 +51,7 @@ def _secrets(watch: Watch) -> dict[str, str]:
 
 @verifies(LIF_21)
 @needs(opens=True, cloud=True)
+@alone
 def test_no_secret_of_the_cloud_is_inside(target: Target, lab: Lab) -> None:
     """Environment, files and processes inside hold neither the token nor the executor's secret."""
     with watched(lab) as watch, target.open() as box:
@@ -89,6 +90,7 @@ def _fail(target: Target, watch: Watch, trouble: Trouble) -> str:
 
 @verifies(LIF_21)
 @needs(opens=True, cloud=True)
+@alone
 def test_no_secret_of_the_cloud_is_written_down(
     target: Target, lab: Lab, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.marks import verifies
+from conformance.marks import alone, verifies
 from conformance.oracle import MODES
 from conformance.probes import choices
 from conformance.probes.choices import accesses, beside
@@ -68,6 +68,7 @@ def test_an_undeclared_network_mode_is_refused(
 
 
 @verifies(CFG_07)
+@alone
 def test_a_refusal_happens_before_anything_else(target: Target, lab: Lab) -> None:
     """A constructor that refuses has created, started, called and sent nothing."""
     prove_watching()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conformance.marks import needs, verifies
+from conformance.marks import alone, needs, verifies
 from conformance.probes.engines import (
     containers_under,
     devices,
@@ -30,6 +30,7 @@ def _is_documented(target: Target) -> None:
 
 @verifies(LIF_16)
 @needs(opens=True, engine=True, network="none")
+@alone
 def test_a_container_under_none_has_loopback_alone(target: Target, lab: Lab) -> None:
     """Under none() a container has no network device but loopback, as the kernel lists them."""
     _is_documented(target)
@@ -44,6 +45,7 @@ def test_a_container_under_none_has_loopback_alone(target: Target, lab: Lab) -> 
 
 @verifies(LIF_16)
 @needs(opens=True, engine=True, network="all")
+@alone
 def test_a_container_under_all_is_on_the_default_network(target: Target, lab: Lab) -> None:
     """Under all() a container is on Docker's default network, as the engine has it."""
     _is_documented(target)
@@ -59,6 +61,7 @@ def test_a_container_under_all_is_on_the_default_network(target: Target, lab: La
 
 @verifies(EGR_04)
 @needs(opens=True, engine=True, network="none")
+@alone
 def test_no_container_has_the_socket_of_its_engine(target: Target, lab: Lab) -> None:
     """Under none() no container has the engine's own socket, or a folder that it lies in."""
     with containers_under(target, lab, target.Network.none()) as containers:
@@ -77,6 +80,7 @@ _SAYING = "name the setsid command in the error with which open() ends"
 
 @verifies(TMO_13)
 @needs(opens=True, engine=True, option="image")
+@alone
 def test_an_image_without_setsid_is_refused_by_that_name(target: Target, lab: Lab) -> None:
     """On an image without setsid the sandbox does not start, says so, and leaves nothing."""
     _is_documented(target)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from conformance.marks import needs, verifies
+from conformance.marks import alone, needs, verifies
 from conformance.probes.inside import connections, describe, needs_of_lab
 from conformance.probes.places import DISCARD_PORT, Family, Place, destination, entry, port_at
 from conformance.requirements import EGR_01, EGR_02, EGR_10, EGR_11, EGR_14
@@ -123,7 +123,7 @@ def _nothing_leaves(inside: Inside, lab: Lab, protocol: str) -> None:
 
 @verifies(EGR_01)
 @needs(opens=True, network="none")
-@pytest.mark.usefixtures("alone")
+@alone
 def test_a_refused_attempt_opens_no_connection_elsewhere(inside: Inside, lab: Lab) -> None:
     """Under none() a refused attempt opens no TCP connection to any other place either."""
     _nothing_leaves(inside, lab, "tcp")
@@ -131,7 +131,7 @@ def test_a_refused_attempt_opens_no_connection_elsewhere(inside: Inside, lab: La
 
 @verifies(EGR_02)
 @needs(opens=True, network="none")
-@pytest.mark.usefixtures("alone")
+@alone
 def test_a_refused_attempt_sends_no_datagram_elsewhere(inside: Inside, lab: Lab) -> None:
     """Under none() a refused attempt sends no UDP datagram to any other place either."""
     _nothing_leaves(inside, lab, "udp")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.marks import needs, verifies
+from conformance.marks import alone, needs, verifies
 from conformance.probes.acting import (
     acting,
     ask_api,
@@ -48,6 +48,7 @@ _STOP = "raise from open() where Sandbox Proxy gives nothing that works, and del
 
 @verifies(BND_17)
 @needs(opens=True, binding=MistralApiBinding)
+@alone
 @pytest.mark.parametrize("failure", list(_FAILURES))
 def test_a_session_does_not_start_without_sandbox_proxy(
     inside: Inside, lab: Lab, failure: str
@@ -86,6 +87,7 @@ def _is_clear(error: Exception | None, kind: type[SandboxError], user: User, did
 
 @verifies(BND_17)
 @needs(opens=True, binding=MistralApiBinding)
+@alone
 @pytest.mark.parametrize("failure", ["refuses the credential", "hangs up"])
 def test_a_session_ends_whose_credentials_cannot_be_renewed(
     inside: Inside, lab: Lab, failure: str

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 
 from conformance.bounds import BOUNDS
-from conformance.marks import needs, verifies
+from conformance.marks import alone, needs, verifies
 from conformance.probes.agents import an_agent
 from conformance.probes.hook_notes import (
     WHOLE,
@@ -141,6 +141,7 @@ _OTHERS = "keep the sandbox usable until every hook has ended"
 
 @verifies(HOK_18)
 @needs(opens=True)
+@alone
 @pytest.mark.parametrize("kind", [Broken, OSError])
 def test_the_sandbox_is_deleted_after_an_on_destroy_that_raised(
     target: Target, lab: Lab, kind: type[Exception]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import pytest
 
 from conformance.bounds import BOUNDS
-from conformance.marks import needs, verifies
+from conformance.marks import alone, needs, verifies
 from conformance.probes.agents import an_agent
 from conformance.probes.hook_notes import happened, new_token, note
 from conformance.probes.leftovers import counting
@@ -111,6 +111,7 @@ _WRONG: dict[str, dict[str, Any]] = {
 
 @verifies(HOK_08)
 @needs(opens=True)
+@alone
 def test_inputs_are_checked_before_the_sandbox_is_created(target: Target, lab: Lab) -> None:
     """A session whose inputs are wrong is refused with nothing created and no hook run."""
     token = new_token()

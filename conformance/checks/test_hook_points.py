@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.bounds import BOUNDS
-from conformance.marks import needs, verifies
+from conformance.marks import alone, needs, verifies
 from conformance.probes.agents import an_agent
 from conformance.probes.hook_notes import (
     WHOLE,
@@ -361,6 +361,7 @@ class _Hurried(Session):
 
 @verifies(HOK_14)
 @needs(opens=True)
+@alone
 @pytest.mark.parametrize("point", ["on_create", "on_destroy"])
 def test_a_hook_that_hangs_is_bounded(target: Target, lab: Lab, point: str) -> None:
     """A hook that hangs in `on_create` fails the start, one in `on_destroy` keeps no close."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.lab.census import Census
-from conformance.marks import needs, verifies
+from conformance.marks import alone, needs, verifies
 from conformance.requirements import HOK_01, HOK_02
 from conformance.verdicts import Violation
 from sandboxes.contract import SandboxCallbackContext, SandboxHook, SandboxStartError
@@ -136,6 +136,7 @@ def test_hooks_run_once_at_each_end_of_a_session(target: Target) -> None:
 
 @verifies(HOK_02)
 @needs(opens=True)
+@alone
 @pytest.mark.parametrize(
     "kind",
     # Those that a backend may take for its own, and one that no handler expects.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 from hypothesis import given
 
-from conformance.marks import needs, verifies
+from conformance.marks import alone, needs, verifies
 from conformance.probes import unix_sockets
 from conformance.probes.clients import Destination
 from conformance.probes.ears import Ear
@@ -149,7 +149,7 @@ def _docker_sockets() -> Iterator[list[tuple[Ear, str]]]:
 @verifies(EGR_04)
 @needs(opens=True)
 @closing_modes
-@pytest.mark.usefixtures("alone")
+@alone
 def test_the_docker_socket_is_not_reached(inside: Inside, lab: Lab, mode: Mode) -> None:
     """Under none() and allow() no container engine is reached where it usually listens."""
     site, place = lab.site(), UnixPlace("stream", abstract=False)

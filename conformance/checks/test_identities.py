@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from conformance.marks import needs, verifies
+from conformance.marks import alone, needs, verifies
 from conformance.probes import searching
 from conformance.probes.acting import KEY, acting, options_of, sandbox_proxy, start_error
 from conformance.probes.binding import new_secret
@@ -51,6 +51,7 @@ def test_in_process_it_is_the_user_of_the_environment(
 
 @verifies(BND_18)
 @needs(opens=True, binding=MistralApiBinding)
+@alone
 def test_without_a_user_nothing_starts(
     inside: Inside, lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -149,6 +150,7 @@ def _starts(inside: Inside, user: User, *repos: str) -> Exception | None:
 
 @verifies(BND_19)
 @needs(opens=True, cloud=True, binding=GitHubBinding)
+@alone
 def test_a_repository_out_of_reach_stops_the_start(inside: Inside, lab: Lab) -> None:
     """A session does not start where one requested repository is none of the connector's."""
     user = sandbox_proxy(lab).user(repositories=("acme/site", "acme/docs"))

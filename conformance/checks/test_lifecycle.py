@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from conformance.bounds import BOUNDS
-from conformance.marks import needs, verifies
+from conformance.marks import alone, needs, verifies
 from conformance.probes.leftovers import OPENED_KINDS, counting, keeps_files
 from conformance.probes.overruns import can_cancel
 from conformance.probes.waits import ControlWait
@@ -65,6 +65,7 @@ def _is_alive(read: bytes, token: str, when: str) -> None:
 
 @verifies(LIF_01)
 @needs(opens=True)
+@alone
 def test_a_sandbox_lives_from_its_start_to_its_close_and_is_deleted_then(
     target: Target, lab: Lab
 ) -> None:
@@ -101,6 +102,7 @@ _SESSIONS = 4
 
 @verifies(LIF_19)
 @needs(opens=True)
+@alone
 def test_nothing_is_left_after_the_close(target: Target, lab: Lab) -> None:
     """After the close no process, folder, mount, socket, open file, task or thread is left."""
     _sessions(target, ending_early=1)  # so that pools have their size
@@ -135,6 +137,7 @@ def _end_early(box: Box) -> None:
 
 @verifies(LIF_02)
 @needs(opens=True)
+@alone
 def test_a_start_that_fails_leaves_nothing(target: Target, lab: Lab) -> None:
     """A sandbox that could not be created leaves nothing."""
     where = Path("/nonexistent/certificates.pem")
@@ -221,6 +224,7 @@ async def _cancelled(target: Target, point: _Point, whole: float) -> bool:
 
 @verifies(LIF_02)
 @needs(opens=True)
+@alone
 @few_examples()
 @given(points=st.lists(points, min_size=_MANY, max_size=_MANY))
 @example(points=_EVERYWHERE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from conformance.lab.census import Census
-from conformance.marks import needs, verifies
+from conformance.marks import alone, needs, verifies
 from conformance.probes.agents import Stage, an_agent
 from conformance.probes.inside import describe
 from conformance.probes.watch import Watch, prove_watching
@@ -63,6 +63,7 @@ def test_it_takes_hooks_and_nothing_else(target: Target) -> None:
 
 @verifies(CFG_08)
 @needs(opens=False)
+@alone
 def test_it_opens_and_creates_nothing(target: Target, lab: Lab) -> None:
     """To build `NoSandbox` and to use it in a session creates, starts, calls and sends nothing."""
     _is_asked(target)

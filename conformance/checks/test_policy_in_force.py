@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
-from conformance.marks import needs, verifies
+from conformance.marks import alone, needs, verifies
 from conformance.probes.clients import CLIENT_SECONDS
 from conformance.probes.clouds import READY_SECONDS, judge_clear, raised, soon, watched
 from conformance.probes.inside import connections, describe
@@ -174,6 +174,7 @@ def test_a_listed_host_is_open_to_the_first_hook(inside: Inside, lab: Lab) -> No
 
 @verifies(EGR_31)
 @needs(opens=True, cloud=True, network="none")
+@alone
 @pytest.mark.parametrize("custom", [False, True], ids=["shut", "custom"])
 @pytest.mark.parametrize(("kind", "seconds"), [("late_policy", 1.5), ("no_policy", 0)])
 def test_a_cloud_that_enforces_its_policy_late_is_waited_for(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.marks import needs, verifies
+from conformance.marks import alone, needs, verifies
 from conformance.probes.clouds import judge_clear, raised, soon, watched
 from conformance.requirements import LIF_15
 from conformance.subject.blame import shown
@@ -61,6 +61,7 @@ def _written(target: Target, ranges: tuple[str, ...]) -> dict[str, Any]:
 
 @verifies(LIF_15)
 @needs(opens=True, cloud=True, option="pre_provisioned_sandbox_id", network="none")
+@alone
 @pytest.mark.parametrize(
     ("live", "written"),
     [
@@ -113,6 +114,7 @@ _OPEN = {"network_policy": {"egress": {"mode": "EGRESS_POLICY_MODE_DEFAULT"}}}
 
 @verifies(LIF_15)
 @needs(opens=True, cloud=True, option="pre_provisioned_sandbox_id", network="none")
+@alone
 @pytest.mark.parametrize(
     ("live", "written"),
     [

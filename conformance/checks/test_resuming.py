@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from conformance.bounds import BOUNDS
-from conformance.marks import needs, verifies
+from conformance.marks import alone, needs, verifies
 from conformance.probes import heartbeats
 from conformance.probes.hook_notes import WHOLE, Noting, happened, new_token
 from conformance.probes.leftovers import counting
@@ -43,6 +43,7 @@ def _closed(target: Target, session: Session) -> None:
 
 @verifies(LIF_18)
 @needs(opens=True, resume=True)
+@alone
 def test_a_resumed_session_has_its_workspace_and_its_hooks(target: Target, lab: Lab) -> None:
     """A resumed session has its files, runs no hook a second time, and is deleted at its close."""
     token = new_token()

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from conformance.bounds import BOUNDS
-from conformance.marks import needs, verifies
+from conformance.marks import alone, needs, verifies
 from conformance.probes import hook_notes
 from conformance.probes.hook_notes import happened, new_token, note
 from conformance.probes.inside import connections
@@ -67,6 +67,7 @@ def test_the_setup_script_runs_once_before_the_hooks(target: Target) -> None:
 
 @verifies(LIF_11)
 @needs(opens=True, option="setup_script")
+@alone
 def test_a_failing_setup_script_fails_the_session_with_its_output(target: Target, lab: Lab) -> None:
     """A failing setup script fails the session with its output, and leaves nothing."""
     token = new_token()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.requirements import ALL, covers
-from conformance.run.stash import RUN, company_of, requirements_of, subject_of
+from conformance.run.stash import RUN, company_of, is_alone, requirements_of, subject_of
 
 if TYPE_CHECKING:
     from conformance.run.plan import Plan
@@ -50,6 +50,7 @@ class Collection:
         )
         done = set(plan.done or ())
         items[:] = [item for item in chosen if item.nodeid not in done]
+        items.sort(key=is_alone, reverse=True)  # in a row, so that they wait for the others once
 
     def pytest_deselected(self, items: list[pytest.Item]) -> None:
         """Note what the user's options took out."""
@@ -58,6 +59,8 @@ class Collection:
 
 def together(item: pytest.Item) -> str:
     """The same name for all checks that one worker should make; none for one that stands alone."""
+    if is_alone(item):
+        return "alone"
     # What is served at an address that was given is served to one worker at a time.
     shares = "given_addresses" in getattr(item, "fixturenames", ())
     return company_of(item) or ("given addresses" if shares else "")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from conformance.run.laboratory import Laboratory
     from conformance.run.progress import CheckResult, Progress
 
-FIXTURES = ("target", "lab", "inside", "alone", "tmp_path", "tmp_path_factory", "monkeypatch")
+FIXTURES = ("target", "lab", "inside", "tmp_path", "tmp_path_factory", "monkeypatch")
 """What generated checks take besides what is drawn."""
 
 # Properties list one value of each kind beside what is drawn, and those are always tried.

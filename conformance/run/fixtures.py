@@ -38,13 +38,6 @@ def inside(request: pytest.FixtureRequest, target: Target) -> Iterator[Inside]:
 
 
 @pytest.fixture
-def alone(lab: Lab) -> Iterator[None]:
-    """Nobody else in the laboratory: for what is seen without being one check's."""
-    with lab.alone():
-        yield
-
-
-@pytest.fixture
 def given_addresses(lab: Lab) -> Iterator[None]:
     """No other worker makes sites of given addresses: such a site is not one check's alone."""
     with lab.addresses():

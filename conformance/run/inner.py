@@ -22,6 +22,7 @@ from conformance.run.levels import gates
 from conformance.run.plan import NO_LAB, Plan
 from conformance.run.progress import CheckResult, Progress
 from conformance.run.result import SKIPS, judge
+from conformance.run.rooms import Rooms
 from conformance.run.side_by_side import SideBySide
 from conformance.run.stash import RESULT, RUN, Run, requirements_of, subject_of
 from conformance.subject.blame import forget, refused_by, shown
@@ -58,7 +59,7 @@ def configure(config: pytest.Config) -> None:
         target.surroundings = laboratory.surroundings
     run = Run(plan, Progress(plan.progress), targets, laboratory)
     config.stash[RUN] = run
-    for part in (fixtures, Collection(run), Inner(run), SideBySide(run)):
+    for part in (fixtures, Collection(run), Inner(run), Rooms(run), SideBySide(run)):
         config.pluginmanager.register(part)
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Controller(run))

@@ -106,6 +106,14 @@ class Laboratory:
         """Hold the lab against checks that need it for themselves."""
         return nullcontext() if self.off else self.connect().shared()
 
+    def alone(self) -> AbstractContextManager[Any]:
+        """Have the lab with nobody else among the workers.
+
+        Raises:
+            HarnessError: The others did not leave it in time, or there is none.
+        """
+        return nullcontext() if self.off else self.connect().alone()
+
     @property
     def judged(self) -> int:
         """How many judgments its witnesses gave so far."""

@@ -49,6 +49,11 @@ def company_of(item: pytest.Item) -> str:
     return f"side by side: {subject_of(item)}" if marked else ""
 
 
+def is_alone(item: pytest.Item) -> bool:
+    """Whether a check must have the lab for itself."""
+    return item.get_closest_marker("alone") is not None
+
+
 def requirements_of(item: pytest.Item) -> list[str]:
     """The ids that a check names, in its order."""
     ids = (str(entry) for mark in item.iter_markers("verifies") for entry in mark.args)
