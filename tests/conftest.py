@@ -26,6 +26,7 @@ def pytest_configure(config: pytest.Config) -> None:
     for mark in (
         "verifies(*requirements): what a packaged check proves",
         "side_by_side: a packaged check that is made at once with others",
+        "alone: a packaged check that must have the laboratory for itself",
         "needs(**capabilities): what a packaged check asks of a sandbox",
         "faults: the kill matrix, every faulty sandbox through every check; takes minutes",
         "xdist_group(name): tests that one worker makes",

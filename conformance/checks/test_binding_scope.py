@@ -29,6 +29,7 @@ from conformance.probes.traces import found_in
 from conformance.requirements import BND_03, BND_04, BND_22
 from conformance.strategies import bound_headers, bound_paths
 from conformance.strategies.bound_headers import Bound
+from conformance.strategies.costly import half_the_examples
 from conformance.strategies.each import each
 from conformance.verdicts import NotRun, Violation
 from sandboxes.contract import HeaderBinding
@@ -176,6 +177,7 @@ def test_a_bound_header_never_goes_in_clear(inside: Inside, lab: Lab) -> None:
 
 @verifies(BND_03)
 @needs(opens=True, binding=HeaderBinding)
+@half_the_examples()
 @given(prefix=bound_paths.prefixes)
 @each("prefix", ["/api", "/repos/acme/a-b", "/v1/"])
 def test_a_bound_header_goes_to_no_other_path(inside: Inside, lab: Lab, prefix: str) -> None:
@@ -257,6 +259,7 @@ def _judge_odd(
 
 @verifies(BND_04)
 @needs(opens=True, binding=HeaderBinding)
+@half_the_examples()
 @given(way=bound_paths.ways_out)
 @each("way", [("/api", range(len(bound_paths.ESCAPES))), ("/repos/acme/a-b", range(0, 60, 3))])
 def test_no_spelling_moves_a_request_under_the_prefix(
@@ -270,6 +273,7 @@ def test_no_spelling_moves_a_request_under_the_prefix(
 
 @verifies(BND_04)
 @needs(opens=True, binding=HeaderBinding)
+@half_the_examples()
 @given(prefix=bound_paths.prefixes)
 @each("prefix", ["/api", "/repos/acme"])
 def test_another_spelling_of_a_path_is_the_same_path(inside: Inside, lab: Lab, prefix: str) -> None:
@@ -282,6 +286,7 @@ def test_another_spelling_of_a_path_is_the_same_path(inside: Inside, lab: Lab, p
 
 @verifies(BND_22)
 @needs(opens=True, binding=HeaderBinding)
+@half_the_examples()
 @given(case=bound_headers.cases)
 @each("case", [Bound(), Bound("X-Api-Key"), Bound("x-api-key", prefix="")])
 def test_a_header_of_the_command_does_not_pass_beside(

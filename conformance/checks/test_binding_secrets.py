@@ -29,6 +29,7 @@ from conformance.probes.traces import found_in
 from conformance.probes.watch import Watch, prove_watching
 from conformance.requirements import BND_08, BND_17
 from conformance.strategies.bound_headers import Bound
+from conformance.strategies.costly import half_the_examples
 from conformance.strategies.each import each
 from conformance.subject.blame import VERDICTS, blamed, shown
 from conformance.subject.targets import Surroundings
@@ -106,6 +107,7 @@ _names = st.from_regex(r"[A-Za-z][A-Za-z0-9_.-]{3,20}", fullmatch=True)
 
 @verifies(BND_08)
 @needs(opens=True, binding=HeaderBinding)
+@half_the_examples()
 @given(missing=_names, first=st.booleans())
 @each("missing", ["deploy-key", "API_TOKEN"], first=True)
 @each("missing", ["deploy-key"], first=False)
@@ -142,6 +144,7 @@ def test_a_missing_secret_raises_before_anything_is_created(target: Target, lab:
 
 @verifies(BND_08)
 @needs(opens=True, binding=HeaderBinding)
+@half_the_examples()
 @given(character=st.sampled_from("\r\n\0"), place=st.integers(0, 2))
 @each("character", ["\r", "\n", "\0", "\r\n", "\r\n "], place=1)
 @each("character", ["\n", "\0"], place=2)

@@ -23,6 +23,7 @@ from conformance.probes.places import destination
 from conformance.requirements import BND_02, BND_05, BND_07
 from conformance.strategies import bound_headers, bound_paths
 from conformance.strategies.bound_headers import Bound
+from conformance.strategies.costly import half_the_examples
 from conformance.strategies.each import each
 from conformance.verdicts import NotRun, Violation
 from sandboxes.contract import HeaderBinding
@@ -61,6 +62,7 @@ def _get_exactly(
 
 @verifies(BND_02)
 @needs(opens=True, binding=HeaderBinding)
+@half_the_examples()
 @given(case=bound_headers.cases)
 @each("case", bound_headers.CASES)
 def test_a_bound_header_joins_each_matching_request(inside: Inside, lab: Lab, case: Bound) -> None:
@@ -75,6 +77,7 @@ def test_a_bound_header_joins_each_matching_request(inside: Inside, lab: Lab, ca
 
 @verifies(BND_02)
 @needs(opens=True, binding=HeaderBinding)
+@half_the_examples()
 @given(prefix=bound_paths.prefixes)
 @each("prefix", ["/api", "/repos/acme/a-b", "/v1/"])
 def test_a_bound_header_joins_requests_under_its_prefix(
@@ -138,6 +141,7 @@ def test_several_bindings_are_all_in_force(inside: Inside, lab: Lab) -> None:
 @verifies(BND_07)
 @needs(opens=True, binding=HeaderBinding)
 @each("order", [("alpha", "beta"), ("beta", "alpha")])
+@half_the_examples()
 @given(order=bound_headers.orders)
 def test_secret_name_picks_the_secret(inside: Inside, lab: Lab, order: tuple[str, ...]) -> None:
     """Each binding sends the secret that it names, whatever others there are and in what order."""
@@ -157,6 +161,7 @@ def test_secret_name_picks_the_secret(inside: Inside, lab: Lab, order: tuple[str
 
 @verifies(BND_05)
 @needs(opens=True, binding=HeaderBinding)
+@half_the_examples()
 @given(case=bound_headers.cases)
 @each("case", [Bound(), Bound("X-Api-Key"), Bound("x-api-key", prefix="")])
 def test_a_header_of_the_command_is_replaced(inside: Inside, lab: Lab, case: Bound) -> None:

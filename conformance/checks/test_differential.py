@@ -15,6 +15,7 @@ from conformance.probes.inside import connections, describe, needs_of_lab
 from conformance.probes.places import Place, destination, entry
 from conformance.requirements import EGR_25
 from conformance.strategies import policies
+from conformance.strategies.costly import half_the_examples
 from conformance.strategies.each import each
 from conformance.verdicts import Violation
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 @verifies(EGR_25)
 @needs(opens=True, network="allow")
+@half_the_examples()
 @given(case=policies.cases)
 @each("case", policies.CASES)
 def test_a_request_arrives_exactly_where_reaches_says_so(
@@ -46,6 +48,7 @@ def test_a_request_arrives_exactly_where_reaches_says_so(
 @verifies(EGR_25)
 @needs(opens=True, network="allow")
 @pytest.mark.usefixtures("given_addresses")
+@half_the_examples()
 @given(
     listed=st.lists(policies.addresses, min_size=1, max_size=3, unique=True), by_name=st.booleans()
 )

@@ -14,6 +14,7 @@ from conformance.probes.inside import connections, describe, needs_of_lab
 from conformance.probes.places import DISCARD_PORT, Family, Place, destination, entry, port_at
 from conformance.requirements import EGR_01, EGR_02, EGR_10, EGR_11, EGR_14
 from conformance.strategies import hosts, policies
+from conformance.strategies.costly import half_the_examples
 from conformance.verdicts import NotApplicable, Violation
 
 if TYPE_CHECKING:
@@ -207,6 +208,7 @@ flaws: st.SearchStrategy[Certificate] = st.sampled_from(("unknown-ca", "wrong-ho
 
 @verifies(EGR_10)
 @needs(opens=True, network="allow")
+@half_the_examples()
 @given(listing=listings, flaw=flaws)
 @example(listing=Listing(Place(4, by_name=True)), flaw="unknown-ca")
 @example(listing=Listing(Place(6, by_name=False, port=8443), 1, first=False), flaw="wrong-host")
@@ -284,6 +286,7 @@ def test_an_ipv6_address_is_listed_without_brackets(inside: Inside, lab: Lab) ->
 
 @verifies(EGR_11)
 @needs(opens=True, network="allow")
+@half_the_examples()
 @given(
     place=places(80, 443, 8080, 8443),
     listed=st.sampled_from([443, 80, 8443, 8080]),
@@ -322,6 +325,7 @@ def test_plain_http_to_a_listed_host_is_refused(
 
 @verifies(EGR_14)
 @needs(opens=True, network="allow")
+@half_the_examples()
 @given(
     place=st.one_of(places(8443, 443, 80, 8080, 22, 5432, DISCARD_PORT, 44, 4430), any_places),
     listed=st.sampled_from([443, 8443, 4443]),

@@ -13,6 +13,7 @@ from conformance.probes.inside import connections, describe, needs_of_lab
 from conformance.probes.places import Place, destination
 from conformance.requirements import EGR_30
 from conformance.strategies import cidr_neighbours
+from conformance.strategies.costly import half_the_examples
 from conformance.strategies.each import each
 from conformance.verdicts import Violation
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 @verifies(EGR_30)
 @needs(opens=True, option="egress", network="none")
 @pytest.mark.usefixtures("given_addresses")
+@half_the_examples()
 @given(opening=cidr_neighbours.openings)
 @each("opening", cidr_neighbours.OPENINGS)
 def test_a_custom_policy_opens_what_it_lists_alone(

@@ -12,6 +12,7 @@ from conformance.probes.inside import connections, needs_of_lab
 from conformance.probes.places import Place, destination, port_at
 from conformance.requirements import EGR_13
 from conformance.strategies import addresses
+from conformance.strategies.costly import half_the_examples
 from conformance.strategies.each import each
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 @verifies(EGR_13)
 @needs(opens=True, network="allow")
+@half_the_examples()
 @given(detour=addresses.detours)
 @each("detour", addresses.DETOURS)
 def test_the_address_behind_a_listed_name_stays_shut(

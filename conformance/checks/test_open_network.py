@@ -12,6 +12,7 @@ from conformance.probes.fronts import by_hand
 from conformance.probes.inside import describe, needs_of_lab
 from conformance.probes.places import Family, Place, destination, port_at
 from conformance.requirements import EGR_06
+from conformance.strategies.costly import half_the_examples
 from conformance.verdicts import NotApplicable, NotRun, Violation
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def _is_reached(inside: Inside, lab: Lab, place: Place, scheme: Scheme) -> None:
 
 @verifies(EGR_06)
 @needs(opens=True, network="all")
+@half_the_examples()
 @given(place=st.builds(Place, families, st.booleans(), https_ports))
 @example(place=Place(4, by_name=True))
 @example(place=Place(4, by_name=False, port=8443))
@@ -68,6 +70,7 @@ def test_https_is_reached_under_all(inside: Inside, lab: Lab, place: Place) -> N
 
 @verifies(EGR_06)
 @needs(opens=True, network="all")
+@half_the_examples()
 @given(place=st.builds(Place, families, st.booleans(), http_ports))
 @example(place=Place(4, by_name=True, port=80))
 @example(place=Place(4, by_name=False, port=8080))
@@ -78,6 +81,7 @@ def test_plain_http_is_reached_under_all(inside: Inside, lab: Lab, place: Place)
 
 @verifies(EGR_06)
 @needs(opens=True, network="all")
+@half_the_examples()
 @given(place=st.builds(Place, families, st.booleans(), other_ports))
 @example(place=Place(4, by_name=True, port=5432))
 def test_another_tcp_port_is_reached_under_all(inside: Inside, lab: Lab, place: Place) -> None:
@@ -91,6 +95,7 @@ def test_another_tcp_port_is_reached_under_all(inside: Inside, lab: Lab, place: 
 
 @verifies(EGR_06)
 @needs(opens=True, network="all")
+@half_the_examples()
 @given(port=st.integers(1, 65535))
 @example(port=27017)
 @example(port=3)

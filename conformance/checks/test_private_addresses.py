@@ -15,6 +15,7 @@ from conformance.probes.inside import connections, describe, needs_of_lab
 from conformance.probes.places import destination, entry
 from conformance.requirements import EGR_16, EGR_18
 from conformance.strategies import addresses
+from conformance.strategies.costly import half_the_examples
 from conformance.strategies.each import each
 from conformance.verdicts import NotRun, Violation
 
@@ -117,6 +118,7 @@ def _entries(*hosts: str) -> list[str]:
 @needs(opens=True)
 @both_modes
 @pytest.mark.usefixtures("given_addresses")
+@half_the_examples()
 @given(literal=addresses.private_literals)
 @each("literal", addresses.LITERALS)
 def test_a_private_address_stays_refused(
@@ -134,6 +136,7 @@ def test_a_private_address_stays_refused(
 @needs(opens=True)
 @both_modes
 @pytest.mark.usefixtures("given_addresses")
+@half_the_examples()
 @given(literal=addresses.private_literals)
 @each("literal", [literal for literal in addresses.LITERALS if literal.is_address])
 def test_a_name_of_a_private_address_stays_refused(
@@ -150,6 +153,7 @@ def test_a_name_of_a_private_address_stays_refused(
 @verifies(EGR_16)
 @needs(opens=True)
 @both_modes
+@half_the_examples()
 @given(spelling=addresses.loopback_hosts)
 @each("spelling", addresses.LOOPBACK_HOSTS)
 def test_a_loopback_address_stays_refused(

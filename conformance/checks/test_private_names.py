@@ -13,6 +13,7 @@ from conformance.probes.inside import connections, describe, needs_of_lab
 from conformance.probes.places import destination, entry
 from conformance.requirements import EGR_10, EGR_17
 from conformance.strategies import resolution
+from conformance.strategies.costly import half_the_examples
 from conformance.strategies.each import each
 from conformance.verdicts import Violation
 
@@ -32,6 +33,7 @@ Mode = Literal["allow", "all"]
     "mode", [pytest.param(mode, marks=needs(network=mode)) for mode in ("allow", "all")]
 )
 @pytest.mark.usefixtures("given_addresses")
+@half_the_examples()
 @given(trick=resolution.tricks)
 @each("trick", resolution.TRICKS)
 def test_a_name_that_turns_private_stays_refused(

@@ -14,6 +14,7 @@ from conformance.probes.inside import connections, needs_of_lab
 from conformance.probes.places import destination, entry, port_at
 from conformance.requirements import EGR_15
 from conformance.strategies import addresses, redirects
+from conformance.strategies.costly import half_the_examples
 from conformance.strategies.each import each
 from conformance.verdicts import NotRun
 
@@ -67,6 +68,7 @@ def _leads_nowhere(
 
 @verifies(EGR_15)
 @needs(opens=True, network="allow")
+@half_the_examples()
 @given(redirect=redirects.redirects)
 @each("redirect", redirects.REDIRECTS)
 def test_a_redirect_out_of_the_list_is_not_followed(
@@ -123,6 +125,7 @@ def test_a_relative_redirect_stays_at_its_port(inside: Inside, lab: Lab) -> None
 @verifies(EGR_15)
 @needs(opens=True, network="allow")
 @pytest.mark.usefixtures("given_addresses")
+@half_the_examples()
 @given(address=st.one_of(addresses.private_ipv4, addresses.private_ipv6), named=st.booleans())
 @each("address", ["10.0.0.1", "169.254.169.254", "fd00::1"], named=False)
 @each("address", ["192.168.1.1"], named=True)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from conformance.marks import needs, verifies
 from conformance.probes.many import needs_many
 from conformance.requirements import CFG_13
+from conformance.strategies.costly import half_the_examples
 from conformance.strategies.each import each
 from conformance.subject.blame import shown
 from conformance.verdicts import NotRun, Violation
@@ -88,6 +89,7 @@ def _names_nothing(target: Target) -> None:
 
 @verifies(CFG_13)
 @needs(opens=True)
+@half_the_examples()
 @given(turns=turns)
 @each("turns", (_AFTER, _BESIDE, _AROUND))
 def test_one_configuration_opens_any_number_of_sessions(

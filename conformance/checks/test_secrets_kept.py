@@ -27,6 +27,7 @@ from conformance.probes.traces import found_in
 from conformance.probes.words import with_words
 from conformance.requirements import BND_06, BND_21, BND_23
 from conformance.strategies.bound_headers import Bound
+from conformance.strategies.costly import half_the_examples
 from conformance.strategies.each import each
 from conformance.verdicts import NotRun, Violation
 from sandboxes.contract import HeaderBinding, SandboxHook
@@ -97,6 +98,7 @@ def test_no_talkative_client_shows_the_value(inside: Inside, lab: Lab) -> None:
 
 @verifies(BND_21)
 @needs(opens=True, binding=HeaderBinding)
+@half_the_examples()
 @given(
     behaviour=st.sampled_from(("echo", "reflect", "drip")),
     tail=st.text("abz09-_./\\\"'<&%+=~", max_size=12),

@@ -17,6 +17,7 @@ from conformance.probes.inside import needs_of_lab
 from conformance.probes.places import Place, destination, port_at
 from conformance.probes.plain_text import PAYLOADS, PLAIN
 from conformance.requirements import EGR_20, EGR_22, EGR_23
+from conformance.strategies.costly import half_the_examples
 from conformance.strategies.each import each
 from conformance.verdicts import NotApplicable, NotRun
 
@@ -40,6 +41,7 @@ def _in_the_clear(lab: Lab, site: Site) -> list[Sighting]:
 
 @verifies(EGR_20)
 @needs(opens=True, network="allow")
+@half_the_examples()
 @given(plain=st.sampled_from(PLAIN), place=places)
 @each("plain", PLAIN, place=HTTPS)
 @each("plain", PLAIN[:1], place=Place(4, by_name=False, port=8443))
@@ -70,6 +72,7 @@ def test_no_web_client_sends_a_listed_host_anything_but_tls(
 
 @verifies(EGR_20)
 @needs(opens=True, network="allow")
+@half_the_examples()
 @given(kind=st.sampled_from(list(PAYLOADS)), place=places)
 @each("kind", PAYLOADS, place=HTTPS)
 def test_no_raw_client_sends_a_listed_host_anything_but_tls(

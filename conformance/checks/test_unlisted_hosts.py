@@ -14,6 +14,7 @@ from conformance.probes.inside import connections, needs_of_lab
 from conformance.probes.places import Family, Place, destination, entry, port_at
 from conformance.requirements import EGR_12
 from conformance.strategies import look_alikes, policies, urls
+from conformance.strategies.costly import half_the_examples
 from conformance.strategies.each import each
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ befores: st.SearchStrategy[Before] = st.sampled_from(get_args(Before)[:-1])
 
 @verifies(EGR_12)
 @needs(opens=True, network="allow")
+@half_the_examples()
 @given(place=places, listed_port=st.sampled_from([443, 8443]), before=befores, others=st.just(0))
 @example(place=Place(4, by_name=True), listed_port=443, before="no other command", others=0)
 @example(place=Place(4, by_name=False), listed_port=443, before="a permitted request", others=0)
@@ -145,6 +147,7 @@ def test_another_session_adds_no_host(inside: Inside, lab: Lab) -> None:
 
 @verifies(EGR_12)
 @needs(opens=True, network="allow")
+@half_the_examples()
 @given(look_alike=look_alikes.look_alikes)
 @each("look_alike", look_alikes.LOOK_ALIKES)
 def test_a_look_alike_of_a_listed_host_is_refused(
@@ -173,6 +176,7 @@ def test_a_look_alike_of_a_listed_host_is_refused(
 @verifies(EGR_12)
 @needs(opens=True, network="allow")
 @pytest.mark.usefixtures("given_addresses")
+@half_the_examples()
 @given(near=look_alikes.near_addresses)
 @each("near", look_alikes.NEAR_ADDRESSES)
 def test_a_neighbour_of_a_listed_address_is_refused(
@@ -200,6 +204,7 @@ def test_a_neighbour_of_a_listed_address_is_refused(
 
 @verifies(EGR_12)
 @needs(opens=True, network="allow")
+@half_the_examples()
 @given(split=urls.splits)
 @each("split", urls.SPLITS)
 def test_a_url_that_parsers_read_differently_reaches_no_other_host(

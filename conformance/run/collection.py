@@ -52,6 +52,13 @@ class Collection:
         items[:] = [item for item in chosen if item.nodeid not in done]
         items.sort(key=is_alone, reverse=True)  # in a row, so that they wait for the others once
 
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Note a module of checks that cannot be loaded: without it nothing is certified."""
+        if report.failed:
+            lines = report.longreprtext.strip().splitlines() or ["no reason given"]
+            reason = lines[-1].removeprefix("E").strip()
+            self._run.progress.write("unloaded", path=report.nodeid, reason=reason)
+
     def pytest_deselected(self, items: list[pytest.Item]) -> None:
         """Note what the user's options took out."""
         self._run.progress.write("deselected", nodeids=[item.nodeid for item in items])

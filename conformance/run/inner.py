@@ -274,7 +274,8 @@ class Controller:
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Tell what was found."""
-        if terminalreporter.config.option.collectonly:
+        records = self._run.progress.read()
+        if terminalreporter.config.option.collectonly or records.unloaded:
             return
         verbose = terminalreporter.config.option.verbose > 0
-        summarize(self._run.plan, self._run.progress.read(), terminalreporter, verbose=verbose)
+        summarize(self._run.plan, records, terminalreporter, verbose=verbose)

@@ -49,6 +49,7 @@ class Records:
         subjects: Facts of each subject by its name.
         checks: Subject and requirement ids of each check by its node id.
         deselected: Node ids that the user's options took out.
+        unloaded: Why a module of checks could not be loaded, by its path.
         started: Process and time of each check that began.
         results: What became of each check that ended; the first record counts.
         lab: Facts of the laboratory.
@@ -59,6 +60,7 @@ class Records:
     subjects: dict[str, dict[str, Any]] = field(default_factory=dict)
     checks: dict[str, dict[str, Any]] = field(default_factory=dict)
     deselected: set[str] = field(default_factory=set)
+    unloaded: dict[str, str] = field(default_factory=dict)
     started: dict[str, tuple[int, float]] = field(default_factory=dict)
     results: dict[str, CheckResult] = field(default_factory=dict)
     lab: dict[str, Any] = field(default_factory=dict)
@@ -79,6 +81,8 @@ class Records:
             self.checks.update(record["checks"])
         elif event == "deselected":
             self.deselected.update(record["nodeids"])
+        elif event == "unloaded":
+            self.unloaded[record["path"]] = record["reason"]
         elif event in ("start", "beat"):
             self.started[record["nodeid"]] = (record["pid"], record["time"])
         elif event == "end":

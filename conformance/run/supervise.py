@@ -93,6 +93,8 @@ class Supervisor:
         if self._interrupted:
             code = _INTERRUPTED
         records = self._progress.read()
+        if records.unloaded:
+            return _unloaded(records)
         if code == _USAGE or {"--collect-only", "--co"} & set(self._plan.arguments):
             return code
         if not records.checks:
@@ -235,6 +237,12 @@ def _descends(pid: int, ancestor: int) -> bool:
             return False
         pid = int(stat.rpartition(")")[2].split()[1])
     return pid == ancestor
+
+
+def _unloaded(records: Records) -> int:
+    for path, reason in records.unloaded.items():
+        _complain(f"the suite's own {path} cannot be loaded ({reason}); install the suite again")
+    return _FAILED
 
 
 def _complain(line: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import Phase, settings
 
 _SHARE = 8
+_FEWEST = 3
 
 
 def few_examples() -> settings:
@@ -13,3 +14,12 @@ def few_examples() -> settings:
         max_examples=max(1, settings().max_examples // _SHARE),
         phases=(Phase.explicit, Phase.generate),
     )
+
+
+def half_the_examples() -> settings:
+    """The profile of the run with half of its examples, for a check that opens one session each.
+
+    But never fewer than `quick` has.
+    """
+    most = settings().max_examples
+    return settings(max_examples=max(min(most, _FEWEST), most // 2))

@@ -96,6 +96,20 @@ def test_a_check_whose_body_did_not_run_is_no_pass(runner: Runner) -> None:
     assert finished.code == 1
 
 
+@pytest.mark.parametrize("arguments", [(), ("-n", "2")], ids=["alone", "workers"])
+def test_nothing_is_certified_without_checks_that_cannot_be_loaded(
+    runner: Runner, arguments: tuple[str, ...]
+) -> None:
+    folder = runner.folder / "checks"
+    folder.mkdir()
+    (folder / "test_broken.py").write_text("import no_such_module_anywhere\n")
+    checks = "@verifies(EXE_01)\ndef test_open(target):\n    pass\n"
+    finished = runner.supervise(checks, "Right", arguments=arguments)
+    assert (finished.code, finished.content) == (1, None)
+    assert "test_broken.py cannot be loaded (ModuleNotFoundError" in finished.output
+    assert "certified" not in finished.output
+
+
 @pytest.mark.parametrize("option", ["--certificate", "--junitxml"])
 def test_results_replace_no_pipe(runner: Runner, option: str) -> None:
     pipe = runner.folder / "pipe"
