@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import io
-import tarfile
 import time
 import uuid
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from docker.types import Mount
@@ -21,6 +18,7 @@ from sandboxes.docker_programs import ask, converse, words
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
 WORKSPACE = "/workspace"
 INIT = "/sbin/docker-init"
@@ -53,7 +51,6 @@ class Plan:
         image: What it is made of.
         shell: The shell of its commands.
         network_mode: The engine's name of its network.
-        name_servers: Who answers for names; the engine's choice if empty.
         no_names: Whether the engine's public servers are to answer for none.
         ca_bundle: Certificates to trust beside the image's own.
     """
@@ -63,9 +60,13 @@ class Plan:
     image: str
     shell: str
     network_mode: str
-    name_servers: tuple[str, ...] = ()
     no_names: bool = False
     ca_bundle: Path | None = None
+
+    @property
+    def is_offline(self) -> bool:
+        """Whether it has loopback alone."""
+        return self.network_mode == "none"
 
 
 class Container:
@@ -96,10 +97,8 @@ class Container:
         image = self._engine.image(self._plan.image, given_up)
         self.user = str((image.get("Config") or {}).get("User") or "")
         try:
-            self._create(bool(certificates))
-            if certificates:
-                self._put(CA_FILE, certificates)
-            self._prepare()
+            self._create(len(certificates))
+            self._prepare(certificates)
         except SandboxError as error:
             fact = (
                 f"no container could be made of the image {self._plan.image}, which needs sh, "
@@ -132,24 +131,27 @@ class Container:
                 f"({error.strerror}); name a file of certificates"
             ) from error
 
-    def _create(self, trusting: bool) -> None:
-        api, labels = self._engine.api, self.labels()
-        names = "no-names" if self._plan.no_names else ""
+    def _create(self, certificates: int) -> None:
+        api, plan, labels = self._engine.api, self._plan, self.labels()
+        names = "offline" if plan.is_offline else "no-names" if plan.no_names else ""
         self._engine.call("make a volume", lambda: api.create_volume(self.name, labels=labels))
         self._engine.call(
             "make the container",
             lambda: api.create_container(
-                self._plan.image,
+                plan.image,
                 # Commands run as the image's user, and cannot end what keeps the container.
                 user=_ROOT,
                 entrypoint=words("prepare"),
-                command=[self.user, WORKSPACE, self._plan.shell, names],
+                command=[self.user, WORKSPACE, plan.shell, names, str(certificates)],
                 stdin_open=True,
                 working_dir=WORKSPACE,
                 name=self.name,
                 labels=labels,
-                environment=dict.fromkeys(CA_VARIABLES, CA_FILE) if trusting else {},
+                environment=dict.fromkeys(CA_VARIABLES, CA_FILE) if certificates else {},
                 healthcheck={"test": ["NONE"]},
+                # The runtime makes the namespace all the same, with loopback in it; an engine
+                # that looks after it too starts itself twice for that, which is most of a start.
+                network_disabled=plan.is_offline,
                 host_config=api.create_host_config(**self.host_options()),
             ),
         )
@@ -166,23 +168,10 @@ class Container:
         return {
             "init": True,
             "network_mode": self._plan.network_mode,
-            "dns": [*self._plan.name_servers],
             "mounts": [Mount(WORKSPACE, self.name, type="volume")],
         }
 
-    def _put(self, path: str, data: bytes) -> None:
-        place = Path(path)
-        archive = io.BytesIO()
-        with tarfile.open(fileobj=archive, mode="w") as tar:
-            entry = tarfile.TarInfo(place.name)
-            entry.size, entry.mode = len(data), 0o644
-            tar.addfile(entry, io.BytesIO(data))
-        self._engine.call(
-            "put a file into the container",
-            lambda: self._engine.api.put_archive(self.name, str(place.parent), archive.getvalue()),
-        )
-
-    def _prepare(self) -> None:
+    def _prepare(self, certificates: bytes) -> None:
         """Start it, and hear whether it has what it needs.
 
         That is its main process's own work: another exec takes as long as the start.
@@ -192,6 +181,7 @@ class Container:
             "prepare",
             lambda: self._engine.start(self.name),
             seconds=_PREPARE_SECONDS,
+            data=certificates,
         )
         if answer.word:
             raise SandboxStartError(

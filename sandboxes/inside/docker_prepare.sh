@@ -1,8 +1,10 @@
 # A container's main process: makes it ready as root, before anybody runs anything in it, and
 # keeps it from then on.
-# Arguments: the user of the commands, the workspace, the shell, and "no-names"
-# where nobody that the user knows answers for names. Standard input: a line with a token. Both streams end with the token and what is missing.
-user=$1 workspace=$2 shell=$3 names=$4
+# Arguments: the user of the commands, the workspace, the shell, "offline" where there is
+# loopback alone or "no-names" where nobody that the user knows answers for names, and how
+# many bytes of certificates there are to trust. Standard input: a line with a token, and the
+# certificates. Both streams end with the token and what is missing.
+user=$1 workspace=$2 shell=$3 names=$4 certificates=$5
 read -r token || exit 0
 told() {
     printf '%s %s\n' "$token" "$1" >&2
@@ -16,13 +18,18 @@ for program in cat chmod chown head mkdir mv readlink rm sleep stat tr wc; do
     command -v "$program" >/dev/null || told "no $program"
 done
 [ -z "$user" ] || chown "$user" "$workspace" 2>/dev/null || told "no user $user to own $workspace"
-# The engine takes public servers where the machine has none that a container reaches.
-if [ -n "$names" ]; then
+case $names in
+offline) # An engine that leaves the network alone leaves these empty.
+    printf '127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n' >/etc/hosts
+    # Nobody answers there, and so it is said at once that a name is unknown.
+    echo "nameserver 127.0.0.1" >/etc/resolv.conf ;;
+no-names) # The engine takes public servers where the machine has none that a container reaches.
     case $(cat /etc/resolv.conf 2>/dev/null) in
     *"nameserver 8.8.8.8"*) echo "nameserver 127.0.0.1" >/etc/resolv.conf ;;
-    esac
-fi
-if [ -s /etc/sandbox-ca.pem ]; then
+    esac ;;
+esac
+if [ "$certificates" -gt 0 ]; then
+    head -c "$certificates" >/etc/sandbox-ca.pem || told "no place for certificates"
     for own in /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem; do
         [ -s "$own" ] && { echo; cat "$own"; } >>/etc/sandbox-ca.pem && break
     done
