@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 from docker.types import Mount
 
 from sandboxes.contract import SandboxError, SandboxStartError
+from sandboxes.docker_dialogues import Dialogues, Unanswered, line_of
 from sandboxes.docker_engine import CONFLICT, GONE, Attached, Engine, EngineError
 from sandboxes.docker_owner import SESSION_LABEL, Owner
-from sandboxes.docker_programs import ask, converse, words
+from sandboxes.docker_programs import Answer, converse, words
+from sandboxes.docker_streams import Dialogue
 
 if TYPE_CHECKING:
     import threading
@@ -82,6 +84,7 @@ class Container:
         self._plan = plan
         self.name = f"sandbox-{uuid.uuid4().hex}"
         self.user = ""
+        self._dialogues = Dialogues(self._as_user)
         self._removed = False
 
     def made(self, given_up: threading.Event) -> Container:
@@ -179,7 +182,7 @@ class Container:
         answer = converse(
             self,
             "prepare",
-            lambda: self._engine.start(self.name),
+            lambda _: Dialogue(self._engine.start(self.name)),
             seconds=_PREPARE_SECONDS,
             data=certificates,
         )
@@ -189,7 +192,67 @@ class Container:
                 "add it to the image, or pass image= another one"
             )
 
-    def attach(
+    def run(
+        self, name: str, arguments: Sequence[str], environ: Mapping[str, str], token: str
+    ) -> Dialogue:
+        """Run a program of ours as the user of the commands, below an init of its own.
+
+        Args:
+            name: Which one.
+            arguments: Its own, of any length.
+            environ: More variables for it.
+            token: What both streams may have on a line when it has ended.
+
+        Raises:
+            SandboxError: The container is gone, or the engine is.
+        """
+        line = line_of([INIT, "--", *_named(name)], arguments, environ)
+        if line is not None:
+            return self._told(line, token)
+        return Dialogue(self._as_user([INIT, "--", *words(name, *arguments)], environ))
+
+    def over(self, dialogue: Dialogue) -> None:
+        """Take back the connection of a program that ended in good order."""
+        self._dialogues.over(dialogue)
+
+    def ask(
+        self, name: str, arguments: Sequence[str], *, seconds: float, data: bytes = b""
+    ) -> Answer:
+        """Run a program of ours to its end, as the user of the commands.
+
+        Raises:
+            SandboxError: The container is gone, or the engine is; or it took too long.
+        """
+
+        def start(token: str) -> Dialogue:
+            line = line_of(_named(name), arguments, {})
+            if line is not None:
+                return self._told(line, token)
+            return Dialogue(self._as_user(words(name, *arguments)))
+
+        return converse(self, name, start, seconds=seconds, data=data, over=self._dialogues.over)
+
+    def as_root(self, name: str, arguments: Sequence[str], seconds: float) -> str:
+        """Run a program of ours as root, and give the word that it ends with."""
+
+        def start(_: str) -> Dialogue:
+            return Dialogue(self._attach(words(name, *arguments), user=_ROOT, folder="/"))
+
+        return converse(self, name, start, seconds=seconds).word
+
+    def _told(self, line: str, token: str) -> Dialogue:
+        try:
+            return self._dialogues.begin(line, token)
+        except (Unanswered, OSError) as error:
+            said = error.said if isinstance(error, Unanswered) else b""
+            raise self.broken("run anything", said) from error
+
+    def _as_user(
+        self, arguments: Sequence[str], environ: Mapping[str, str] | None = None
+    ) -> Attached:
+        return self._attach(arguments, user=self.user, folder=WORKSPACE, environ=environ)
+
+    def _attach(
         self,
         arguments: Sequence[str],
         *,
@@ -197,11 +260,6 @@ class Container:
         folder: str,
         environ: Mapping[str, str] | None = None,
     ) -> Attached:
-        """Start a program in it; see `Engine.attach`.
-
-        Raises:
-            SandboxError: The container is gone, or the engine is.
-        """
         try:
             return self._engine.attach(
                 self.name, arguments, user=user, folder=folder, environ=environ
@@ -210,10 +268,6 @@ class Container:
             if error.status in (GONE, CONFLICT):
                 raise self.broken("run anything", error.fact.encode()) from error
             raise
-
-    def as_root(self, name: str, arguments: Sequence[str], seconds: float) -> str:
-        """Run a program of ours as root, and give the word that it ends with."""
-        return ask(self, name, arguments, user=_ROOT, folder="/", seconds=seconds).word
 
     def broken(self, action: str, said: bytes) -> SandboxError:
         """The error for what did not come to its end: most of all, the container's own end."""
@@ -266,6 +320,7 @@ class Container:
             SandboxError: The engine did not do it in time.
         """
         engine, api = self._engine, self._engine.api
+        self._dialogues.close()
         deadline = time.monotonic() + _REMOVE_SECONDS
         try:
             # Its anonymous volumes are those that the image declares.
@@ -278,6 +333,11 @@ class Container:
                 f"docker volume rm {self.name}"
             ) from error
         self._removed = True
+
+
+def _named(name: str) -> list[str]:
+    """The words that run a program of ours in a shell that has it."""
+    return ["/bin/sh", "-c", f'"${name}"', "sh"]
 
 
 def gone(engine: Engine, remove: Callable[[], object], deadline: float) -> None:
