@@ -197,11 +197,9 @@ kill -9 $p
 
 def test_a_command_that_kills_its_supervisor_ends_and_the_session_goes_on(image: str) -> None:
     async def use(box: RunningSandbox) -> None:
-        for killing in (
-            "kill -9 $PPID; sleep 79",
-            "kill -9 $PPID",
-            f"sleep 79 & {KILL_THE_INIT} sleep 79",
-        ):
+        result = await box.execute("kill -9 $PPID; echo more; sleep 79", timeout_seconds=2)
+        assert (result.exit_code, result.stdout) == (124, "more\n")
+        for killing in ("kill -9 $PPID", f"sleep 79 & {KILL_THE_INIT} sleep 79"):
             result = await box.execute(killing)
             assert result.exit_code == 137
             assert "supervisor was killed" in result.stderr
