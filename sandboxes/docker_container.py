@@ -8,10 +8,10 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from docker.types import Mount
+from docker.types import LogConfig, Mount
 
 from sandboxes.contract import SandboxError, SandboxStartError
-from sandboxes.docker_dialogues import Dialogues, Unanswered, line_of
+from sandboxes.docker_dialogues import Dialogues, Unanswered, line_of, serving
 from sandboxes.docker_engine import CONFLICT, GONE, Attached, Engine, EngineError
 from sandboxes.docker_owner import SESSION_LABEL, Owner
 from sandboxes.docker_programs import Answer, converse, words
@@ -137,6 +137,7 @@ class Container:
     def _create(self, certificates: int) -> None:
         api, plan, labels = self._engine.api, self._plan, self.labels()
         names = "offline" if plan.is_offline else "no-names" if plan.no_names else ""
+        shell = serving() if self._is_roots else []
         self._engine.call("make a volume", lambda: api.create_volume(self.name, labels=labels))
         self._engine.call(
             "make the container",
@@ -145,7 +146,7 @@ class Container:
                 # Commands run as the image's user, and cannot end what keeps the container.
                 user=_ROOT,
                 entrypoint=words("prepare"),
-                command=[self.user, WORKSPACE, plan.shell, names, str(certificates)],
+                command=[self.user, WORKSPACE, plan.shell, names, str(certificates), *shell],
                 stdin_open=True,
                 working_dir=WORKSPACE,
                 name=self.name,
@@ -158,6 +159,11 @@ class Container:
                 host_config=api.create_host_config(**self.host_options()),
             ),
         )
+
+    @property
+    def _is_roots(self) -> bool:
+        """Whether commands have the user of the main process."""
+        return self.user in ("", "0", "root", _ROOT)
 
     def labels(self) -> dict[str, str]:
         """What both are found by."""
@@ -172,6 +178,8 @@ class Container:
             "init": True,
             "network_mode": self._plan.network_mode,
             "mounts": [Mount(WORKSPACE, self.name, type="volume")],
+            # What commands write is no log, and the engine is to keep nothing of it.
+            "log_config": LogConfig(type="none"),
         }
 
     def _prepare(self, certificates: bytes) -> None:
@@ -185,6 +193,7 @@ class Container:
             lambda _: Dialogue(self._engine.start(self.name)),
             seconds=_PREPARE_SECONDS,
             data=certificates,
+            over=self._dialogues.first if self._is_roots else Dialogue.close,
         )
         if answer.word:
             raise SandboxStartError(

@@ -62,6 +62,11 @@ def line_of(
     return line if len(line) <= 2 * LONGEST_LINE else None
 
 
+def serving() -> list[str]:
+    """The words that make a shell which runs one program after the other."""
+    return words("serve", *(script(name) for name in ("command", "read", "write")))
+
+
 class Dialogues:
     """The shells of one container.
 
@@ -73,6 +78,7 @@ class Dialogues:
         self._start = start
         self._lock = threading.Lock()
         self._idle: list[Dialogue] = []
+        self._first: Dialogue | None = None
         self._closed = False
 
     def begin(self, line: str, token: str) -> Dialogue:
@@ -97,26 +103,33 @@ class Dialogues:
 
     def _next(self) -> Dialogue | None:
         while True:
+            seconds = _NEXT_SECONDS
             with self._lock:
-                if not self._idle:
+                if self._first is not None:
+                    dialogue, self._first, seconds = self._first, None, _FIRST_SECONDS
+                elif not self._idle:
                     return None
-                dialogue = self._idle.pop()
+                else:
+                    dialogue = self._idle.pop()
             # It may be stopped or killed, or wait for what its last command left behind. What
             # it has not begun with it never does: the end of its input comes before the line.
             with contextlib.suppress(Unanswered, OSError):
-                _hear(dialogue, _NEXT_SECONDS)
+                _hear(dialogue, seconds)
                 return dialogue
             dialogue.close()
 
     def _new(self) -> Dialogue:
-        programs = (script(name) for name in ("command", "read", "write"))
-        dialogue = Dialogue(self._start(words("serve", *programs)))
+        dialogue = Dialogue(self._start(serving()))
         try:
             _hear(dialogue, _FIRST_SECONDS)
         except BaseException:
             dialogue.close()
             raise
         return dialogue
+
+    def first(self, dialogue: Dialogue) -> None:
+        """Take one that begins just now."""
+        self._first = dialogue
 
     def over(self, dialogue: Dialogue) -> None:
         """Take back one whose program has said all, for the next program."""
@@ -132,6 +145,9 @@ class Dialogues:
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []
+            if self._first is not None:
+                idle.append(self._first)
+                self._first = None
         for dialogue in idle:
             dialogue.close()
 

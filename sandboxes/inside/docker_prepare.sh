@@ -1,15 +1,19 @@
 # A container's main process: makes it ready as root, before anybody runs anything in it, and
-# keeps it from then on.
+# keeps it from then on. Where commands are root's too, it leaves a shell for them behind (see
+# docker_serve.sh), which is sooner there than an exec of the engine.
 # Arguments: the user of the commands, the workspace, the shell, "offline" where there is
-# loopback alone or "no-names" where nobody that the user knows answers for names, and how
-# many bytes of certificates there are to trust. Standard input: a line with a token, and the
-# certificates. Both streams end with the token and what is missing.
+# loopback alone or "no-names" where nobody that the user knows answers for names, how many
+# bytes of certificates there are to trust, and the words that make that shell, if there is to
+# be one. Standard input: a line with a token, and the certificates. Both streams end with the
+# token and what is missing; then they are the shell's.
 user=$1 workspace=$2 shell=$3 names=$4 certificates=$5
+shift 5
 read -r token || exit 0
+exec 5<&0
 told() {
     printf '%s %s\n' "$token" "$1" >&2
     printf '%s %s\n' "$token" "$1"
-    exec sleep infinity </dev/null >/dev/null 2>&1
+    exec sleep infinity </dev/null >/dev/null 2>&1 5<&-
 }
 
 command -v setsid >/dev/null || told "no setsid command (util-linux or BusyBox)"
@@ -35,4 +39,5 @@ if [ "$certificates" -gt 0 ]; then
     done
     chmod 644 /etc/sandbox-ca.pem
 fi
+[ $# = 0 ] || ("$@" <&5 5<&- &)
 told ""
