@@ -208,8 +208,9 @@ class LocalDockerSandbox(Sandbox):
             given_up.set()
             making.cancel()
             await to_the_end(asyncio.ensure_future(asyncio.wait({making})))
-            if not making.cancelled():
-                making.exception()  # retrieved: the cancellation is what the caller hears of
+            # What it raised is not told: the cancellation is what the caller hears of.
+            if not making.cancelled() and making.exception() is None:
+                await to_the_end(in_thread(making.result().remove))
             raise
 
     def _container(self, engine: Engine, plan: Plan) -> Container:
