@@ -39,5 +39,7 @@ if [ "$certificates" -gt 0 ]; then
     done
     chmod 644 /etc/sandbox-ca.pem
 fi
-[ $# = 0 ] || ("$@" <&5 5<&- &)
+# Not in the background, where whatever a shell starts ignores signals: it is the shell between
+# that goes.
+[ $# = 0 ] || (/bin/sh -c 'kill -s KILL "$PPID"; exec "$@"' sh "$@" <&5 5<&-; :)
 told ""

@@ -242,6 +242,8 @@ def test_one_exec_serves_what_comes_in_turn_and_none_waits_for_what_was_left(
         assert await box.read_file("x") == b"12\n"
         with pytest.raises(FileNotFoundError):
             await box.read_file("y")
+        # What a shell starts in the background ignores this signal.
+        assert (await box.execute("sh -c 'kill -s INT $$; exit 42'")).exit_code == 130
         assert execs(witness) == 0  # the first shell comes with the container
         texts = await asyncio.gather(*(said(box, f"sleep 0.3; echo {n}") for n in range(6)))
         assert texts == [f"{n}\n" for n in range(6)]
