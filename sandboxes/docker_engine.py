@@ -161,7 +161,10 @@ class Engine:
         # The SDK does not close a client whose constructor asks for the version and gets none.
         with contextlib.closing(_Client(version=_ANY_VERSION, **options)) as asking:
             version: str = asking.version(api_version=False)["ApiVersion"]
-        return _Client(version=version, **options)
+        made = _Client(version=version, **options)
+        # No proxy leads to a socket of this machine, and each call would look for one.
+        made.trust_env = not self.is_local
+        return made
 
     def _look_for_it(self) -> None:
         """See that it listens: the SDK forgets to close a socket that it cannot connect."""
