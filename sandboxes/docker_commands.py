@@ -1,8 +1,8 @@
 """Commands in a container: each ends with all that it started, at its limit or when told to.
 
-A command is one exec of the engine. Its shell (`inside/docker_command.sh`) runs below an
-init of its own, which adopts whatever comes of the command; so a second exec
-(`inside/docker_end.sh`) finds all of it, in sessions of its own and with no environment too.
+Its shell (`inside/docker_command.sh`) runs below an init of its own, which adopts whatever
+comes of the command; so an exec beside it (`inside/docker_end.sh`) finds all of it, in
+sessions of its own and with no environment too.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import uuid
 from typing import TYPE_CHECKING
 
 from sandboxes.contract import SandboxError
-from sandboxes.docker_container import INIT, WORKSPACE
-from sandboxes.docker_programs import Streams, go, words
+from sandboxes.docker_programs import go
+from sandboxes.docker_streams import Streams
 from sandboxes.limits import TIMED_OUT
 from sandboxes.output import KEPT_BYTES
 from sandboxes.timeouts import GRACE_SECONDS, Ended
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sandboxes.docker_container import Container
-    from sandboxes.docker_engine import Attached
+    from sandboxes.docker_streams import Dialogue
 
 # One argument may have 128 KiB on Linux, and all of them together, as a rule, 2 MB.
 _PIECE_BYTES = 100_000
@@ -116,37 +116,45 @@ class Command:
         Raises:
             SandboxError: It could not be started, or its container ended.
         """
-        attached = self._container.attach(
-            [INIT, "--", *words("command", self._name, *self._arguments)],
-            user=self._container.user,
-            folder=WORKSPACE,
-            environ={"TINI_SUBREAPER": "1", "SANDBOX_COMMAND": self._name},
+        dialogue = self._container.run(
+            "command",
+            [self._name, *self._arguments],
+            {"TINI_SUBREAPER": "1", "SANDBOX_COMMAND": self._name},
+            self._token,
         )
+        kept = False
         try:
             with self._lock:
                 if self._given_up:
                     return self._ended()
-            attached.send(go(self._token))
-            self._read_to_the_end(attached)
+            dialogue.send(go(self._token))
+            self._read_to_the_end(dialogue)
+            kept = self._went_well()
         finally:
             self._known.set()
-            attached.close()
+            if not kept:
+                dialogue.close()
+        if kept:
+            self._container.over(dialogue)
         self._wait_for_the_end()
         return self._ended()
 
-    def _read_to_the_end(self, attached: Attached) -> None:
+    def _went_well(self) -> bool:
+        """Whether it came to its own end, and said so."""
+        marks = self._streams.stdout.marks
+        return self._streams.ended and bool(marks[1]) and self._ending is None
+
+    def _read_to_the_end(self, dialogue: Dialogue) -> None:
         """Take in what it writes; at its limit, have it ended, and read what it still says."""
         deadline = time.monotonic() + self._limit
         while not self._streams.ended:
             ending = self._ending
             longest = _OUTPUT_SECONDS if ending else _WAIT_SECONDS
-            received = attached.receive(min(deadline - time.monotonic(), longest))
-            if received:
-                self._streams.feed(received)
-                if self._streams.stdout.marks:
-                    self._known.set()
-            elif received is not None:
+            received = dialogue.receive(min(deadline - time.monotonic(), longest), self._streams)
+            if received is False:
                 return
+            if self._streams.stdout.marks:
+                self._known.set()
             if ending and not ending.is_alive():  # who still has its streams cannot be ended
                 deadline = min(deadline, time.monotonic() + _OUTPUT_SECONDS)
             if time.monotonic() > deadline:
@@ -170,7 +178,7 @@ class Command:
 
     def _wait_for_the_end(self) -> None:
         ending = self._ending
-        if ending is None and not self._streams.ended:  # its shell was killed, not by us
+        if ending is None and not self._went_well():  # its shell was killed, not by us
             self._cut = True
             ending = self._end_beside()
         if ending is not None:
@@ -215,7 +223,7 @@ class Command:
             if self._left:
                 notes.append(f"sandbox: the processes {', '.join(self._left)} could not be ended")
             return TIMED_OUT, notes
-        if len(marks) > 1:
+        if len(marks) > 1 and marks[1]:
             return int(marks[1]), []
         if self._given_up and not self._cut:
             return _KILLED, []

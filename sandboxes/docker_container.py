@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-import io
-import tarfile
 import time
 import uuid
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from docker.types import Mount
+from docker.types import LogConfig, Mount
 
 from sandboxes.contract import SandboxError, SandboxStartError
+from sandboxes.docker_dialogues import Dialogues, Unanswered, line_of, serving
 from sandboxes.docker_engine import CONFLICT, GONE, Attached, Engine, EngineError
 from sandboxes.docker_owner import SESSION_LABEL, Owner
-from sandboxes.docker_programs import ask, converse, words
+from sandboxes.docker_programs import Answer, converse, words
+from sandboxes.docker_streams import Dialogue
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
 WORKSPACE = "/workspace"
 INIT = "/sbin/docker-init"
@@ -53,7 +53,6 @@ class Plan:
         image: What it is made of.
         shell: The shell of its commands.
         network_mode: The engine's name of its network.
-        name_servers: Who answers for names; the engine's choice if empty.
         no_names: Whether the engine's public servers are to answer for none.
         ca_bundle: Certificates to trust beside the image's own.
     """
@@ -63,9 +62,13 @@ class Plan:
     image: str
     shell: str
     network_mode: str
-    name_servers: tuple[str, ...] = ()
     no_names: bool = False
     ca_bundle: Path | None = None
+
+    @property
+    def is_offline(self) -> bool:
+        """Whether it has loopback alone."""
+        return self.network_mode == "none"
 
 
 class Container:
@@ -81,6 +84,7 @@ class Container:
         self._plan = plan
         self.name = f"sandbox-{uuid.uuid4().hex}"
         self.user = ""
+        self._dialogues = Dialogues(self._as_user)
         self._removed = False
 
     def made(self, given_up: threading.Event) -> Container:
@@ -96,10 +100,8 @@ class Container:
         image = self._engine.image(self._plan.image, given_up)
         self.user = str((image.get("Config") or {}).get("User") or "")
         try:
-            self._create(bool(certificates))
-            if certificates:
-                self._put(CA_FILE, certificates)
-            self._prepare()
+            self._create(len(certificates))
+            self._prepare(certificates)
         except SandboxError as error:
             fact = (
                 f"no container could be made of the image {self._plan.image}, which needs sh, "
@@ -132,27 +134,36 @@ class Container:
                 f"({error.strerror}); name a file of certificates"
             ) from error
 
-    def _create(self, trusting: bool) -> None:
-        api, labels = self._engine.api, self.labels()
-        names = "no-names" if self._plan.no_names else ""
+    def _create(self, certificates: int) -> None:
+        api, plan, labels = self._engine.api, self._plan, self.labels()
+        names = "offline" if plan.is_offline else "no-names" if plan.no_names else ""
+        shell = serving() if self._is_roots else []
         self._engine.call("make a volume", lambda: api.create_volume(self.name, labels=labels))
         self._engine.call(
             "make the container",
             lambda: api.create_container(
-                self._plan.image,
+                plan.image,
                 # Commands run as the image's user, and cannot end what keeps the container.
                 user=_ROOT,
                 entrypoint=words("prepare"),
-                command=[self.user, WORKSPACE, self._plan.shell, names],
+                command=[self.user, WORKSPACE, plan.shell, names, str(certificates), *shell],
                 stdin_open=True,
                 working_dir=WORKSPACE,
                 name=self.name,
                 labels=labels,
-                environment=dict.fromkeys(CA_VARIABLES, CA_FILE) if trusting else {},
+                environment=dict.fromkeys(CA_VARIABLES, CA_FILE) if certificates else {},
                 healthcheck={"test": ["NONE"]},
+                # The runtime makes the namespace all the same, with loopback in it; an engine
+                # that looks after it too starts itself twice for that, which is most of a start.
+                network_disabled=plan.is_offline,
                 host_config=api.create_host_config(**self.host_options()),
             ),
         )
+
+    @property
+    def _is_roots(self) -> bool:
+        """Whether commands have the user of the main process."""
+        return self.user in ("", "0", "root", _ROOT)
 
     def labels(self) -> dict[str, str]:
         """What both are found by."""
@@ -166,23 +177,12 @@ class Container:
         return {
             "init": True,
             "network_mode": self._plan.network_mode,
-            "dns": [*self._plan.name_servers],
             "mounts": [Mount(WORKSPACE, self.name, type="volume")],
+            # What commands write is no log, and the engine is to keep nothing of it.
+            "log_config": LogConfig(type="none"),
         }
 
-    def _put(self, path: str, data: bytes) -> None:
-        place = Path(path)
-        archive = io.BytesIO()
-        with tarfile.open(fileobj=archive, mode="w") as tar:
-            entry = tarfile.TarInfo(place.name)
-            entry.size, entry.mode = len(data), 0o644
-            tar.addfile(entry, io.BytesIO(data))
-        self._engine.call(
-            "put a file into the container",
-            lambda: self._engine.api.put_archive(self.name, str(place.parent), archive.getvalue()),
-        )
-
-    def _prepare(self) -> None:
+    def _prepare(self, certificates: bytes) -> None:
         """Start it, and hear whether it has what it needs.
 
         That is its main process's own work: another exec takes as long as the start.
@@ -190,8 +190,10 @@ class Container:
         answer = converse(
             self,
             "prepare",
-            lambda: self._engine.start(self.name),
+            lambda _: Dialogue(self._engine.start(self.name)),
             seconds=_PREPARE_SECONDS,
+            data=certificates,
+            over=self._dialogues.first if self._is_roots else Dialogue.close,
         )
         if answer.word:
             raise SandboxStartError(
@@ -199,7 +201,67 @@ class Container:
                 "add it to the image, or pass image= another one"
             )
 
-    def attach(
+    def run(
+        self, name: str, arguments: Sequence[str], environ: Mapping[str, str], token: str
+    ) -> Dialogue:
+        """Run a program of ours as the user of the commands, below an init of its own.
+
+        Args:
+            name: Which one.
+            arguments: Its own, of any length.
+            environ: More variables for it.
+            token: What both streams may have on a line when it has ended.
+
+        Raises:
+            SandboxError: The container is gone, or the engine is.
+        """
+        line = line_of([INIT, "--", *_named(name)], arguments, environ)
+        if line is not None:
+            return self._told(line, token)
+        return Dialogue(self._as_user([INIT, "--", *words(name, *arguments)], environ))
+
+    def over(self, dialogue: Dialogue) -> None:
+        """Take back the connection of a program that ended in good order."""
+        self._dialogues.over(dialogue)
+
+    def ask(
+        self, name: str, arguments: Sequence[str], *, seconds: float, data: bytes = b""
+    ) -> Answer:
+        """Run a program of ours to its end, as the user of the commands.
+
+        Raises:
+            SandboxError: The container is gone, or the engine is; or it took too long.
+        """
+
+        def start(token: str) -> Dialogue:
+            line = line_of(_named(name), arguments, {})
+            if line is not None:
+                return self._told(line, token)
+            return Dialogue(self._as_user(words(name, *arguments)))
+
+        return converse(self, name, start, seconds=seconds, data=data, over=self._dialogues.over)
+
+    def as_root(self, name: str, arguments: Sequence[str], seconds: float) -> str:
+        """Run a program of ours as root, and give the word that it ends with."""
+
+        def start(_: str) -> Dialogue:
+            return Dialogue(self._attach(words(name, *arguments), user=_ROOT, folder="/"))
+
+        return converse(self, name, start, seconds=seconds).word
+
+    def _told(self, line: str, token: str) -> Dialogue:
+        try:
+            return self._dialogues.begin(line, token)
+        except (Unanswered, OSError) as error:
+            said = error.said if isinstance(error, Unanswered) else b""
+            raise self.broken("run anything", said) from error
+
+    def _as_user(
+        self, arguments: Sequence[str], environ: Mapping[str, str] | None = None
+    ) -> Attached:
+        return self._attach(arguments, user=self.user, folder=WORKSPACE, environ=environ)
+
+    def _attach(
         self,
         arguments: Sequence[str],
         *,
@@ -207,11 +269,6 @@ class Container:
         folder: str,
         environ: Mapping[str, str] | None = None,
     ) -> Attached:
-        """Start a program in it; see `Engine.attach`.
-
-        Raises:
-            SandboxError: The container is gone, or the engine is.
-        """
         try:
             return self._engine.attach(
                 self.name, arguments, user=user, folder=folder, environ=environ
@@ -220,10 +277,6 @@ class Container:
             if error.status in (GONE, CONFLICT):
                 raise self.broken("run anything", error.fact.encode()) from error
             raise
-
-    def as_root(self, name: str, arguments: Sequence[str], seconds: float) -> str:
-        """Run a program of ours as root, and give the word that it ends with."""
-        return ask(self, name, arguments, user=_ROOT, folder="/", seconds=seconds).word
 
     def broken(self, action: str, said: bytes) -> SandboxError:
         """The error for what did not come to its end: most of all, the container's own end."""
@@ -276,6 +329,7 @@ class Container:
             SandboxError: The engine did not do it in time.
         """
         engine, api = self._engine, self._engine.api
+        self._dialogues.close()
         deadline = time.monotonic() + _REMOVE_SECONDS
         try:
             # Its anonymous volumes are those that the image declares.
@@ -288,6 +342,11 @@ class Container:
                 f"docker volume rm {self.name}"
             ) from error
         self._removed = True
+
+
+def _named(name: str) -> list[str]:
+    """The words that run a program of ours in a shell that has it."""
+    return ["/bin/sh", "-c", f'"${name}"', "sh"]
 
 
 def gone(engine: Engine, remove: Callable[[], object], deadline: float) -> None:

@@ -161,7 +161,10 @@ class Engine:
         # The SDK does not close a client whose constructor asks for the version and gets none.
         with contextlib.closing(_Client(version=_ANY_VERSION, **options)) as asking:
             version: str = asking.version(api_version=False)["ApiVersion"]
-        return _Client(version=version, **options)
+        made = _Client(version=version, **options)
+        # No proxy leads to a socket of this machine, and each call would look for one.
+        made.trust_env = not self.is_local
+        return made
 
     def _look_for_it(self) -> None:
         """See that it listens: the SDK forgets to close a socket that it cannot connect."""
@@ -244,20 +247,22 @@ class Engine:
             SandboxStartError: It cannot be had.
         """
         try:
-            if not self.has_image(name):
+            found = self._found(name)
+            if found is None:
                 self._pull(name, given_up)
-            found: Mapping[str, Any] = self.api.inspect_image(name)  # type: ignore[no-untyped-call] # its stubs lack it
-            return found
+                found = self._found(name)
         except ERRORS as error:
             raise self._no_image(name, in_words(error)) from error
+        if found is None:
+            raise self._no_image(name, "its registry gave another one")
+        return found
 
-    def has_image(self, name: str) -> bool:
-        """Whether an image is there, and need not be pulled."""
+    def _found(self, name: str) -> Mapping[str, Any] | None:
         try:
-            self.api.inspect_image(name)  # type: ignore[no-untyped-call] # its stubs lack it
+            found: Mapping[str, Any] = self.api.inspect_image(name)  # type: ignore[no-untyped-call] # its stubs lack it
         except ImageNotFound:
-            return False
-        return True
+            return None
+        return found
 
     def _no_image(self, name: str, fact: str) -> SandboxStartError:
         return SandboxStartError(

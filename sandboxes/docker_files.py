@@ -7,7 +7,6 @@ import posixpath
 from typing import TYPE_CHECKING
 
 from sandboxes.docker_container import WORKSPACE
-from sandboxes.docker_programs import ask
 
 if TYPE_CHECKING:
     from sandboxes.docker_container import Container
@@ -30,14 +29,7 @@ _ERRORS: dict[str, tuple[type[OSError], int]] = {
 
 def read(container: Container, path: str) -> bytes:
     """Read a whole file; see `RunningSandbox.read_file`."""
-    answer = ask(
-        container,
-        "read",
-        [_place(path)],
-        user=container.user,
-        folder=WORKSPACE,
-        seconds=_SECONDS,
-    )
+    answer = container.ask("read", [_place(path)], seconds=_SECONDS)
     if answer.word:
         raise _error(answer.word, path)
     return answer.data
@@ -45,15 +37,8 @@ def read(container: Container, path: str) -> bytes:
 
 def write(container: Container, path: str, data: bytes) -> None:
     """Write a whole file, so that no reader sees a part; see `RunningSandbox.write_file`."""
-    answer = ask(
-        container,
-        "write",
-        [_place(path), str(len(data))],
-        user=container.user,
-        folder=WORKSPACE,
-        seconds=_SECONDS,
-        data=data,
-    )
+    arguments = [_place(path), str(len(data))]
+    answer = container.ask("write", arguments, seconds=_SECONDS, data=data)
     if answer.word:
         raise _error(answer.word, path)
 

@@ -1,4 +1,4 @@
-"""The small programs that run inside a container, each in one exec of the engine."""
+"""The small programs that run inside a container, and what they answer."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 from sandboxes.contract import SandboxError
-from sandboxes.docker_streams import STDERR, STDOUT, Frames, MarkedStream
-from sandboxes.output import KEPT_BYTES
+from sandboxes.docker_streams import Dialogue, Streams
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from sandboxes.docker_container import Container
-    from sandboxes.docker_engine import Attached
 
 
 _EVERYTHING = 1 << 62
@@ -42,27 +40,6 @@ def words(name: str, *arguments: str) -> list[str]:
     return ["/bin/sh", "-c", script(name), "sh", *arguments]
 
 
-class Streams:
-    """Both streams of a program, each read to its marks."""
-
-    def __init__(self, token: str, marks: tuple[int, int] = (1, 1), kept: int = KEPT_BYTES) -> None:
-        self._frames = Frames()
-        self.stdout = MarkedStream(token, marks[0], kept)
-        self.stderr = MarkedStream(token, marks[1], kept)
-        self._by_number = {STDOUT: self.stdout, STDERR: self.stderr}
-
-    @property
-    def ended(self) -> bool:
-        """Whether both are at their ends."""
-        return self.stdout.ended and self.stderr.ended
-
-    def feed(self, data: bytes) -> None:
-        """Take in what the engine sent."""
-        for number, piece in self._frames.pieces(data):
-            if number in self._by_number:
-                self._by_number[number].feed(piece)
-
-
 class Answer:
     """What a program said.
 
@@ -76,71 +53,39 @@ class Answer:
         self.word = word
 
 
-def ask(
-    container: Container,
-    name: str,
-    arguments: Sequence[str],
-    *,
-    user: str,
-    folder: str,
-    seconds: float,
-    data: bytes = b"",
-) -> Answer:
-    """Run a program to its end.
-
-    Args:
-        container: Where.
-        name: Which one.
-        arguments: Its own.
-        user: As whom.
-        folder: In which folder.
-        seconds: For all of it.
-        data: For its standard input.
-
-    Raises:
-        EngineError: It could not be started.
-        SandboxError: It did not come to its end.
-    """
-    return converse(
-        container,
-        name,
-        lambda: container.attach(words(name, *arguments), user=user, folder=folder),
-        seconds=seconds,
-        data=data,
-    )
-
-
 def converse(
     container: Container,
     name: str,
-    start: Callable[[], Attached],
+    start: Callable[[str], Dialogue],
     *,
     seconds: float,
     data: bytes = b"",
+    over: Callable[[Dialogue], None] = Dialogue.close,
 ) -> Answer:
     """Have a program started, give it what it reads, and take in what it says.
 
     Args:
         container: Where.
         name: Which one.
-        start: Starts it.
+        start: Starts it, told the token that its marks will have.
         seconds: For all of it.
         data: For its standard input.
+        over: Takes the connection of a program that has read all, and said all.
 
     Raises:
         EngineError: It could not be started.
         SandboxError: It did not come to its end.
     """
     token = uuid.uuid4().hex
-    attached = start()
+    dialogue = start(token)
     streams = Streams(token, kept=_EVERYTHING)
+    # In a thread of its own: a program that refuses its input does not read it.
+    sending = threading.Thread(target=_send, args=(dialogue, go(token) + data), daemon=True)
     try:
-        # In a thread of its own: a program that refuses its input does not read it.
-        sending = threading.Thread(target=_send, args=(attached, go(token) + data), daemon=True)
         sending.start()
         deadline = time.monotonic() + seconds
         while not streams.ended:
-            received = attached.receive(deadline - time.monotonic())
+            received = dialogue.receive(deadline - time.monotonic(), streams)
             if received is None:
                 raise SandboxError(
                     f"the container did not {name} within {seconds:g} s; see what it is busy with"
@@ -148,12 +93,18 @@ def converse(
             if not received:
                 streams.stdout.finish()
                 raise container.broken(f"run {name}", bytes(streams.stdout.data))
-            streams.feed(received)
-    finally:
-        attached.close()
-    return Answer(bytes(streams.stdout.data), streams.stdout.marks[0])
+    except BaseException:
+        dialogue.close()
+        raise
+    answer = Answer(bytes(streams.stdout.data), streams.stdout.marks[0])
+    if data and answer.word:  # some of it may be there still
+        dialogue.close()
+    else:
+        sending.join()
+        over(dialogue)
+    return answer
 
 
-def _send(attached: Attached, data: bytes) -> None:
+def _send(dialogue: Dialogue, data: bytes) -> None:
     with contextlib.suppress(OSError):  # its answer says why
-        attached.send(data)
+        dialogue.send(data)

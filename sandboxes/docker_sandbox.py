@@ -208,8 +208,9 @@ class LocalDockerSandbox(Sandbox):
             given_up.set()
             making.cancel()
             await to_the_end(asyncio.ensure_future(asyncio.wait({making})))
-            if not making.cancelled():
-                making.exception()  # retrieved: the cancellation is what the caller hears of
+            # What it raised is not told: the cancellation is what the caller hears of.
+            if not making.cancelled() and making.exception() is None:
+                await to_the_end(in_thread(making.result().remove))
             raise
 
     def _container(self, engine: Engine, plan: Plan) -> Container:
@@ -227,8 +228,6 @@ class LocalDockerSandbox(Sandbox):
             image=self.image,
             shell=self.shell,
             network_mode=self._network_mode(),
-            # Nobody answers there, and so it is said at once that a name is unknown.
-            name_servers=("127.0.0.1",) if none else (),
             no_names=not none and engine.is_local and asks_itself_for_names(),
             ca_bundle=request.ca_bundle,
         )

@@ -10,6 +10,8 @@ from sandboxes.output import KEPT_BYTES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from sandboxes.docker_engine import Attached
+
 STDOUT, STDERR = 1, 2
 
 _HEADER = struct.Struct(">BxxxL")
@@ -101,3 +103,57 @@ class MarkedStream:
         room = self._kept - len(self.data)
         self.data += piece[:room] if room < len(piece) else piece
         self.dropped += max(0, len(piece) - room)
+
+
+class Streams:
+    """Both streams of a program, each read to its marks.
+
+    Args:
+        token: What each mark begins with.
+        marks: How many stdout will have, and how many stderr.
+        kept: How many bytes of each are kept.
+    """
+
+    def __init__(self, token: str, marks: tuple[int, int] = (1, 1), kept: int = KEPT_BYTES) -> None:
+        self.stdout = MarkedStream(token, marks[0], kept)
+        self.stderr = MarkedStream(token, marks[1], kept)
+        self._by_number = {STDOUT: self.stdout, STDERR: self.stderr}
+
+    @property
+    def ended(self) -> bool:
+        """Whether both are at their ends."""
+        return self.stdout.ended and self.stderr.ended
+
+    def feed(self, number: int, piece: bytes) -> None:
+        """Take in what came of one of them."""
+        if number in self._by_number:
+            self._by_number[number].feed(piece)
+
+
+class Dialogue:
+    """A connection to a program in a container: what it is told, and its streams apart."""
+
+    def __init__(self, attached: Attached) -> None:
+        self._attached = attached
+        self._frames = Frames()
+
+    def send(self, data: bytes) -> None:
+        """Write to its standard input.
+
+        Raises:
+            OSError: Nobody reads it any more.
+        """
+        self._attached.send(data)
+
+    def receive(self, seconds: float, streams: Streams) -> bool | None:
+        """Take in what it says next; False at its end, and None where nothing came in time."""
+        received = self._attached.receive(seconds)
+        if not received:
+            return None if received is None else False
+        for number, piece in self._frames.pieces(received):
+            streams.feed(number, piece)
+        return True
+
+    def close(self) -> None:
+        """Hang up; the program goes on."""
+        self._attached.close()

@@ -18,3 +18,8 @@ def missing() -> str:
     if not all((images / f"{name}.tar").exists() for name in ("debian", "busybox")):
         return "images are needed: python fixtures/images/make.py"
     return ""
+
+
+def without_crun() -> str:
+    """What is missing for containers that crun starts; nothing if it can be had."""
+    return "" if shutil.which("crun") else "crun is needed (crun)"

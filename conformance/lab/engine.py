@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from conformance.lab.plan import Facts, Plan
 
 PROGRAM = "dockerd"
+RUNTIME = "crun"
+"""What starts containers and commands, if it is there: in half the time of the engine's own."""
+
 DEVICES = ("docker", "br-", "veth")
 """Beginnings of the names of network devices that an engine makes."""
 
@@ -48,6 +51,8 @@ class Offer:
         rest: what is to be made below that.
         cgroup: name of the control groups of its containers.
         cgroup_mounts: where control groups are mounted.
+        unified: those of them that are of the second version beside ones of the first.
+        runtime: what is to start containers; the engine's own if empty.
     """
 
     program: str
@@ -55,6 +60,8 @@ class Offer:
     rest: str
     cgroup: str
     cgroup_mounts: tuple[str, ...]
+    unified: tuple[str, ...]
+    runtime: str
 
 
 def offer(plan: Plan) -> Offer | str:
@@ -64,13 +71,24 @@ def offer(plan: Plan) -> Offer | str:
     """
     if os.geteuid() != 0:
         return f"only root starts an engine in the lab; run as root, {_OWN}"
-    program = shutil.which(PROGRAM, path=plan.environ.get("PATH"))
+    path = plan.environ.get("PATH")
+    program = shutil.which(PROGRAM, path=path)
     if program is None:
         return f"{PROGRAM} is not on the PATH; install it (apt-get install docker.io), {_OWN}"
     folder = Path(os.path.realpath(engine_folder(plan.environ)))
     ancestor = next(path for path in (folder, *folder.parents) if path.is_dir())
     rest = str(folder.relative_to(ancestor))
-    return Offer(program, ancestor, rest, f"{_CGROUPS}{os.getpid()}", _cgroup_mounts())
+    mounts = _cgroup_mounts()
+    second = tuple(place for place, version in mounts.items() if version == "cgroup2")
+    return Offer(
+        program=program,
+        ancestor=ancestor,
+        rest=rest,
+        cgroup=f"{_CGROUPS}{os.getpid()}",
+        cgroup_mounts=tuple(mounts),
+        unified=second if len(second) < len(mounts) else (),
+        runtime=shutil.which(RUNTIME, path=path) or "",
+    )
 
 
 def own_engine(environ: Mapping[str, str]) -> str:
@@ -136,10 +154,10 @@ def clear_cgroups(offered: Offer) -> None:
             _remove(group)
 
 
-def _cgroup_mounts() -> tuple[str, ...]:
+def _cgroup_mounts() -> dict[str, str]:
     lines = Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace").splitlines()
     rows = (line.split() for line in lines)
-    return tuple(row[1] for row in rows if row[2] in ("cgroup", "cgroup2"))
+    return {row[1]: row[2] for row in rows if row[2] in ("cgroup", "cgroup2")}
 
 
 def _remove(group: Path) -> None:

@@ -19,7 +19,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
 from conformance.lab import addresses, kernel
-from conformance.lab.engine import CONTROL_SOCKET, SOCKET
+from conformance.lab.engine import CONTROL_SOCKET, RUNTIME, SOCKET
 from conformance.lab.engine_api import EngineApi
 from conformance.lab.engine_images import load_images
 from conformance.lab.errors import LabError
@@ -39,6 +39,9 @@ _SLOTS = 8
 _START_SECONDS = 60.0
 _PAUSE_SECONDS = 0.02
 _TICK_SECONDS = 1.0
+# The engine and its parts begin anew with each container, and ended a third of that time
+# collecting garbage that their end takes away as well.
+_COLLECTING = "400"
 
 
 def start_keeper(
@@ -139,6 +142,9 @@ class _Engine:
         kernel.mount(str(folder), str(_FOLDER), None, kernel.MS_BIND)
         for point in self._offered.cgroup_mounts:
             kernel.set_read_only(point, on=False)
+        if self._offered.runtime:
+            for point in self._offered.unified:  # it refuses to work with both versions
+                kernel.mount("sandbox-conformance", point, "tmpfs", kernel.MS_NOSUID, "mode=700")
         # Sockets between the engine's own parts, at a place that cannot be configured.
         os.makedirs(_PARTS, exist_ok=True)
         kernel.mount("sandbox-conformance", _PARTS, "tmpfs", kernel.MS_NOSUID, "mode=711")
@@ -168,7 +174,14 @@ class _Engine:
             *("--shutdown-timeout", "2"),
             *("--log-level", "warn"),
         ]
-        environ = {**self._environ, "HOME": str(_HOME), "TMPDIR": str(_HOME)}
+        if runtime := self._offered.runtime:
+            command += ["--add-runtime", f"{RUNTIME}={runtime}", "--default-runtime", RUNTIME]
+        environ = {
+            **self._environ,
+            "HOME": str(_HOME),
+            "TMPDIR": str(_HOME),
+            "GOGC": _COLLECTING,
+        }
         with _LOG.open("wb") as log:
             child = subprocess.Popen(
                 command,

@@ -6,6 +6,7 @@ exception of the standard library. What only one verb needs is imported there: a
 it many hundred times, and most of what it costs is its imports.
 """
 
+import contextlib
 import os
 import socket
 import struct
@@ -68,6 +69,14 @@ def _nameservers() -> "list[str]":
     return [field[1] for field in fields if len(field) > 1 and field[0] == "nameserver"]
 
 
+def _hear_refusals(asker: socket.socket) -> None:
+    """Let Linux tell that nobody listens, as it does not where nothing was connected."""
+    options = {socket.AF_INET: (0, 11), socket.AF_INET6: (41, 25)}  # IP_RECVERR, IPV6_RECVERR
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):  # another kernel that looks like one
+            asker.setsockopt(*options[asker.family], 1)
+
+
 def dns(name: str) -> bytes:
     """Ask for a name's address, straight from each name server that is configured."""
     labels = b"".join(bytes([len(label)]) + label.encode() for label in name.split("."))
@@ -77,6 +86,7 @@ def dns(name: str) -> bytes:
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         with socket.socket(family, socket.SOCK_DGRAM) as asker:
             asker.settimeout(SECONDS)
+            _hear_refusals(asker)
             asker.sendto(question, (address, 53))
             answer = asker.recv(512)
     return answer

@@ -34,7 +34,7 @@ def _engine() -> None:
 
 @pytest.mark.usefixtures("_engine")
 def test_docker_is_certified_on_a_debian_image(certify: Certify) -> None:
-    run = certify("--sandbox=docker", DEBIAN, QUICK, "-n2", "--require-certified")
+    run = certify("--sandbox=docker", DEBIAN, "-n3", "--require-certified")
 
     assert run.certificate["outcome"] == "certified", run.output
     assert run.code == 0

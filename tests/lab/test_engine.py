@@ -65,6 +65,28 @@ _CONTAINER = (
 )
 
 
+@pytest.mark.parametrize("runtime", ["crun", "runc"])
+def test_containers_are_started_by_the_faster_runtime_if_it_is_there(
+    engine_account: Account, tmp_path: Path, runtime: str
+) -> None:
+    if missing := engines.without_crun():
+        pytest.skip(missing)
+    path = os.environ["PATH"]
+    if runtime != "crun":  # all programs of this machine but that one
+        for folder in reversed(path.split(os.pathsep)):
+            for program in Path(folder).glob("*"):
+                (tmp_path / program.name).unlink(missing_ok=True)
+                (tmp_path / program.name).symlink_to(program)
+        (tmp_path / "crun").unlink()
+        path = str(tmp_path)
+
+    run = engine_account.run_python(
+        f"{_CONTAINER}print(client.info()['DefaultRuntime'])", environ={"PATH": path}
+    )
+
+    assert run.stdout.split()[1:] == ["1", runtime], run.stderr
+
+
 def test_an_engine_is_gone_with_its_lab_and_the_next_one_starts_without_its_containers(
     engine_account: Account,
 ) -> None:

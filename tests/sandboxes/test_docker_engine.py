@@ -227,6 +227,47 @@ def test_a_flood_in_the_background_keeps_no_later_command_from_its_output(image:
     inside(image, use)
 
 
+def execs(witness: docker.DockerClient) -> int:
+    """How many programs the engine runs beside the main one of the only container of ours."""
+    (container,) = witness.containers.list(filters={"label": SESSION_LABEL})
+    return len(container.attrs["ExecIDs"] or ())
+
+
+def test_one_exec_serves_what_comes_in_turn_and_none_waits_for_what_was_left(
+    image: str, witness: docker.DockerClient
+) -> None:
+    async def use(box: RunningSandbox) -> None:
+        await box.write_file("x", b"1")
+        assert await said(box, "echo 2 >> x; cat x") == "12\n"
+        assert await box.read_file("x") == b"12\n"
+        with pytest.raises(FileNotFoundError):
+            await box.read_file("y")
+        # What a shell starts in the background ignores this signal.
+        assert (await box.execute("sh -c 'kill -s INT $$; exit 42'")).exit_code == 130
+        assert execs(witness) == 0  # the first shell comes with the container
+        texts = await asyncio.gather(*(said(box, f"sleep 0.3; echo {n}") for n in range(6)))
+        assert texts == [f"{n}\n" for n in range(6)]
+        assert await said(box, "(sleep 1; echo late; echo late >&2) & echo begun") == "begun\n"
+        assert await said(box, "sleep 1.5; echo later") == "later\n"
+
+    inside(image, use)
+
+
+def test_shells_that_are_stopped_or_killed_keep_no_later_command(image: str) -> None:
+    async def use(box: RunningSandbox) -> None:
+        for signal in ("STOP", "KILL"):
+            await asyncio.gather(*(said(box, "sleep 0.3") for _ in range(3)))
+            others = (  # all but what has this word, as the container's main process does
+                "for p in /proc/[0-9]*; do case $(tr '\\0' ' ' <$p/cmdline) in "
+                "*infinity*) ;; *) test $p = /proc/1 || echo ${p##*/} ;; esac; done"
+            )
+            await box.execute(f"kill -s {signal} $({others})", timeout_seconds=1)
+            assert await said(box, "echo once >> ran; cat ran") == "once\n"
+            await box.execute("rm ran")
+
+    inside(image, use)
+
+
 def test_what_is_longer_than_a_system_takes_arrives(image: str) -> None:
     async def use(box: RunningSandbox) -> None:
         text = "é" * 120_000

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sandboxes.docker_commands import MOST_BYTES, shell_words
+from sandboxes.docker_dialogues import LONGEST_LINE, line_of
 from sandboxes.docker_owner import Owner
 from sandboxes.docker_sandbox import asks_itself_for_names
 from sandboxes.docker_streams import Frames, MarkedStream
@@ -84,6 +85,24 @@ def test_what_ends_without_a_mark_is_kept_and_the_rest_counted(
 def test_a_command_of_any_length_is_one_text_to_its_shell(text: str, shell: str) -> None:
     ended = subprocess.run(shell_words(shell, text), capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout, ended.stderr) == (3, f"0 {shell} ", "")
+
+
+@given(words=st.lists(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))))
+def test_words_on_a_line_are_those_words_to_a_shell(words: list[str]) -> None:
+    line = line_of(["printf", "'%s\\0'"], words, {"x": "a b"})
+    assert line is not None
+    assert "\n" not in line
+    script = "nl='\n'; IFS= read -r line; (eval \"$line\")"
+    ended = subprocess.run(
+        ["sh", "-c", script], input=f"{line}\n".encode(), capture_output=True, check=True
+    )
+    assert ended.stdout.decode() == "\0".join([*(words or [""]), ""])
+
+
+def test_words_that_are_too_long_for_a_line_are_none() -> None:
+    assert line_of(["printf"], ["x" * LONGEST_LINE], {}) is not None
+    assert line_of(["printf"], ["x" * LONGEST_LINE, "y"], {}) is None
+    assert line_of(["printf"], ["'" * LONGEST_LINE], {}) is None
 
 
 def test_a_command_that_no_system_takes_is_refused() -> None:

@@ -10,13 +10,14 @@ import subprocess
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 
 import sandboxes as agents
 from conformance.lab.census import Census
-from sandboxes import OpenRequest, SandboxStartError, docker_engine
+from sandboxes import OpenRequest, SandboxStartError, docker_container, docker_engine
 from sandboxes.contract import HeaderBinding, MissingExtra, Network, RefusedConfiguration
 from sandboxes.docker_sandbox import LocalDockerSandbox
 
@@ -231,6 +232,49 @@ def test_a_cancelled_caller_waits_for_no_registry(
     with server(tmp_path / "socket", answer):
         asyncio.run(run())
     assert asked.is_set()
+
+
+class _Made:
+    """A container that takes no time."""
+
+    def __init__(self) -> None:
+        self.there = threading.Event()
+
+    def made(self, given_up: threading.Event) -> Self:
+        del given_up
+        self.there.set()
+        return self
+
+    def remove(self) -> None:
+        self.there.clear()
+
+
+@pytest.mark.parametrize("turns", range(12))
+def test_a_container_that_is_made_in_the_moment_of_a_cancellation_is_removed(
+    monkeypatch: pytest.MonkeyPatch, turns: int
+) -> None:
+    container = _Made()
+
+    class Sandbox(LocalDockerSandbox):
+        def _container(self, engine: Any, plan: Any) -> Any:
+            del engine, plan
+            return container
+
+    async def run() -> None:
+        engine: Any = SimpleNamespace(is_local=True)
+        making = asyncio.create_task(Sandbox()._made(engine, REQUEST))
+        await asyncio.sleep(0)
+        while not container.there.is_set():  # noqa: ASYNC110 - a thread sets it
+            await asyncio.sleep(0)
+        time.sleep(0.02)  # noqa: ASYNC251 - its thread tells the loop, which does not listen yet
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        making.cancel()
+        await asyncio.wait({making}, timeout=PATIENCE)
+        assert making.cancelled() != container.there.is_set()
+
+    monkeypatch.setattr(docker_container, "remove_leftovers", lambda _: None)
+    asyncio.run(run())
 
 
 async def _open() -> None:
