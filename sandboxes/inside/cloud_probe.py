@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import errno
 import select
-import socket
 import time
-from contextlib import suppress
 
+from sandboxes.bare import socket, suppress
 from sandboxes.inside import cloud_call
 
 

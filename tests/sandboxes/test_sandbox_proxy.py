@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import time
+import zlib
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -282,7 +283,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]
     monkeypatch.setattr(cloud_install, "_HOMES", ("/dev/null/none", str(tmp_path)))
     return cloud_install.install(
         {
-            "certificates": "eJwDAAAAAAE=",
+            "certificates": zlib.compress(b""),
             "environment": {"A": "b"},
             "bundle_variables": ["SSL_CERT_FILE"],
             "folder": "",
