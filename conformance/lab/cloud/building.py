@@ -54,6 +54,7 @@ def serve(descriptor: int) -> None:
     read by its builder, and no later instance has a copy of it.
     """
     kernel.die_with_parent(signal.SIGKILL)
+    close_others([descriptor])
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, _reap)
     gc.freeze()

@@ -20,7 +20,7 @@ from conformance.lab.cloud.definitions import (
     wrong_fields,
 )
 from conformance.lab.cloud.instance import Instance
-from conformance.lab.cloud.nursery import Nursery, Order
+from conformance.lab.cloud.nursery import Order
 from conformance.lab.errors import LabError
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.lab.cloud.faults import Faults
+    from conformance.lab.cloud.nursery import Nursery
 
 Json = dict[str, Any]
 
@@ -106,13 +107,16 @@ class Estate:
         folder: where instances are put.
         faults: what is to go wrong.
         domain: gives the public name of an app.
+        nursery: where instances come from.
     """
 
-    def __init__(self, folder: Path, faults: Faults, domain: Callable[[str], str]) -> None:
+    def __init__(
+        self, folder: Path, faults: Faults, domain: Callable[[str], str], nursery: Nursery
+    ) -> None:
         self._folder = folder
         self._faults = faults
         self._domain = domain
-        self._nursery = Nursery()
+        self._nursery = nursery
         self._numbers = itertools.count(1)
         self._tasks: set[asyncio.Task[None]] = set()
         self._removals: set[asyncio.Task[None]] = set()

@@ -1,8 +1,9 @@
 """The process that instances are forked from, as its customers see it.
 
 It has loaded what the server of an instance needs, which takes longer than all else that an
-instance is made of; and it was started anew, so that its memory, which every instance has a
-copy of, holds nothing of the lab's.
+instance is made of. It is forked before the cloud has any secret, since every instance has a
+copy of its memory; and not executed anew, since an ordinary user's rights in the namespaces of
+the lab would end with that.
 """
 
 from __future__ import annotations
@@ -10,23 +11,14 @@ from __future__ import annotations
 import json
 import os
 import socket
-import subprocess
-import sys
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
+
+from conformance.lab.processes import fork
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
-
-# What it is started with is later written over by the variables of an instance.
-_ROOM = "." * 65_536
-_BEGIN = """\
-import sys
-sys.path[:] = {path!r}
-from conformance.lab.cloud.building import serve
-serve({descriptor})
-"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,18 +41,13 @@ class Order:
 
 
 class Nursery:
-    """Starts it, in the caller's namespaces; it ends with the caller."""
+    """Forks it, in the caller's namespaces; it ends with the caller."""
 
     def __init__(self) -> None:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        begin = _BEGIN.format(path=sys.path, descriptor=theirs.fileno())
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", "-c", begin],
-                env={"ROOM": _ROOM},
-                stdin=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
-            )
+        descriptor = theirs.fileno()
+        self._pid = fork(lambda: _become(descriptor))
+        theirs.close()
 
     def begin(self, order: Order, place: Path, told: int, listeners: Sequence[int]) -> None:
         """Have the building of an instance begun.
@@ -83,4 +70,10 @@ class Nursery:
     def close(self) -> None:
         """Have it end, and wait for that."""
         self._socket.close()
-        self._process.wait()
+        os.waitpid(self._pid, 0)
+
+
+def _become(descriptor: int) -> None:
+    from conformance.lab.cloud.building import serve  # dear, and nobody else needs it
+
+    serve(descriptor)
