@@ -122,11 +122,13 @@ class Provisioned:
                 return found
 
     async def _deployed(self, service: str, enough: frozenset[str]) -> Deployment:
-        """Wait for a service's newest deployment."""
+        """Wait for a service's newest deployment, as it is when this begins."""
         pause, status = _FIRST_LOOK, "no deployment"
+        newest: object = None
         while True:
-            shown = await self._control.service(service, self.deadline)
-            newest = shown.get("latest_deployment_id") or shown.get("active_deployment_id")
+            if not newest:
+                shown = await self._control.service(service, self.deadline)
+                newest = shown.get("latest_deployment_id") or shown.get("active_deployment_id")
             if newest:
                 deployment = await self._control.deployment(str(newest), self.deadline)
                 status = deployment.status
