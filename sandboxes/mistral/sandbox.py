@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
@@ -279,7 +279,14 @@ class MistralSandbox(Sandbox):
             with _as_a_failed_start():
                 proxy = self._sandbox_proxy(transport, credential)
                 setup = await first_setup(proxy)
-            yield self._proxy_environment(proxy, setup, certificates)
+            environment = self._proxy_environment(proxy, setup, certificates)
+            try:
+                yield environment
+            except BaseException:
+                with suppress(SandboxError):  # what went wrong before tells more
+                    await to_the_end(asyncio.ensure_future(environment.revoke()))
+                raise
+            await to_the_end(asyncio.ensure_future(environment.revoke()))
 
     def _sandbox_proxy(self, transport: Transport, credential: str) -> ProxyService:
         from sandboxes.mistral.sandbox_proxy import SandboxProxy as ProxyService

@@ -376,7 +376,8 @@ def _place(cloud: RunningCloud) -> tuple[str, int]:
 
 
 def _instances_of(cloud: RunningCloud) -> int:
-    return len(_below(cloud.pid))
+    """Count the processes of its instances: all below the one that they are forked from."""
+    return len(_below(cloud.pid)) - 1
 
 
 def _below(pid: int) -> list[int]:

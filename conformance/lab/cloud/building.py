@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import encodings.idna  # noqa: F401 - inside an instance no module can be loaded any more
 import gc
 import json
 import os
