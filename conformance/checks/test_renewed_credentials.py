@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from conformance.probes.acting import (
     sandbox_proxy,
     session_credential,
 )
+from conformance.probes.clouds import told_since, told_so_far
 from conformance.probes.protected import files_with
 from conformance.requirements import BND_13, BND_16
 from conformance.verdicts import NotRun, Violation
@@ -86,7 +86,7 @@ def _integrations(
 @needs(opens=True, binding=MistralApiBinding)
 def test_the_environment_is_a_protected_file(inside: Inside, lab: Lab) -> None:
     """The session's credential is in a file inside that other users cannot read, and no other."""
-    user = sandbox_proxy(lab).user()
+    user, before = sandbox_proxy(lab).user(), told_so_far(inside.target, lab)
     with acting(inside, user, [MistralApiBinding()]) as box:
         credential = session_credential(box)
         found = files_with(box, lab, credential)
@@ -101,13 +101,11 @@ def test_the_environment_is_a_protected_file(inside: Inside, lab: Lab) -> None:
                 f"the proxy's environment is in {file.path}, of mode {file.mode:04o}",
                 remedy="write it with mode 0600",
             )
-    if inside.target.cls.needs_cloud:
-        told = [row for row in lab.cloud().requests() if "/v1/" in str(row.get("target"))]
-        if credential in json.dumps(told):
-            raise Violation(
-                "the cloud was told the session's credential when the sandbox was made",
-                remedy="install it inside once the sandbox runs",
-            )
+    if credential in told_since(inside.target, lab, before, "/v1/"):
+        raise Violation(
+            "the cloud was told the session's credential when the sandbox was made",
+            remedy="install it inside once the sandbox runs",
+        )
 
 
 @verifies(BND_16)

@@ -71,6 +71,8 @@ class Cloud:
             return {"token": self.token}
         if what == "inventory":
             return {"rows": self.estate.inventory()}
+        if what == "last_request":
+            return {"number": self._edge.last_request}
         if what == "requests":
             return {"rows": [row for row in self._edge.requests if row["number"] > fields["since"]]}
         if what == "provision":
