@@ -106,7 +106,7 @@ class Programs:
         # The variable goes before python3 starts: a process shows what it started with. And
         # it also shows its arguments, so that a command that lists processes sees a short line.
         line = (
-            f"exec env -u {SECRET_VARIABLE} python3 -I -S - {token} <<'{_END}'\n"
+            f"unset {SECRET_VARIABLE}; exec python3 -I -S - {token} <<'{_END}'\n"
             f"import sys\nsys.argv.append('{word}')\n{self._pack(*_PROGRAMS[program])}{_END}\n"
         )
         body = await self._executor.run(line, seconds=seconds)
