@@ -7,6 +7,7 @@ import marshal
 import zlib
 from functools import cache
 from importlib import resources
+from types import CodeType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -46,8 +47,16 @@ def compiled(*modules: str) -> str:
     Args:
         modules: As in `packed`.
     """
-    codes = [(name, compile(text, name, "exec", optimize=2)) for name, text in _named(modules)]
+    codes = [
+        (name, _bare(compile(text, name, "exec", optimize=2))) for name, text in _named(modules)
+    ]
     return _loading("t", marshal.dumps(codes))
+
+
+def _bare(code: CodeType) -> CodeType:
+    """Without what only tracebacks show, which is nearly half of it."""
+    constants = tuple(_bare(one) if isinstance(one, CodeType) else one for one in code.co_consts)
+    return code.replace(co_linetable=b"", co_filename="", co_consts=constants)
 
 
 def _named(modules: tuple[str, ...]) -> Iterator[tuple[str, str]]:
