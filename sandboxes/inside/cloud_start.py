@@ -1,4 +1,7 @@
-"""Make a cloud sandbox ready for a session: its workspace, and whom its programs trust."""
+"""Make a cloud sandbox ready for a session: its workspace, and whom its programs trust.
+
+Before that it looks whether the network policy is in force, if there is one to be proven.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import zlib
 from _frozen_importlib_external import MAGIC_NUMBER
 
 from sandboxes.bare import suppress
-from sandboxes.inside import cloud_bundle, cloud_call
+from sandboxes.inside import cloud_bundle, cloud_call, cloud_probe
 
 
 def workspace(folders: list[str]) -> str:
@@ -37,6 +40,10 @@ def found(program: str) -> str:
 def main() -> None:
     """Do what the arguments ask."""
     asked = cloud_call.request()
+    knock = asked["knock"]
+    if knock and (opened := cloud_probe.ever_opened(**knock)):
+        cloud_call.answer({"open": opened})  # and nothing is made ready
+        return
     certificates = zlib.decompress(asked["certificates"])
     cloud_call.answer(
         {

@@ -32,9 +32,8 @@ _CALL = f"{_INSIDE}.cloud_call"
 _BUNDLE = f"{_INSIDE}.cloud_bundle"
 _ENVIRONMENT = f"{_INSIDE}.cloud_environment"
 _PROGRAMS = {
-    "start": (_BARE, _CALL, _BUNDLE, f"{_INSIDE}.cloud_start"),
+    "start": (_BARE, _CALL, _BUNDLE, f"{_INSIDE}.cloud_probe", f"{_INSIDE}.cloud_start"),
     "install": (_BARE, _CALL, _BUNDLE, _ENVIRONMENT, f"{_INSIDE}.cloud_install"),
-    "probe": (_BARE, _CALL, f"{_INSIDE}.cloud_probe"),
     "end": (_BARE, _CALL, f"{_INSIDE}.cloud_end"),
     "files": (
         _BARE,

@@ -257,7 +257,7 @@ def test_nothing_runs_before_the_policy_is_proven_to_be_in_force(cloud: Cloud) -
     cloud.opened = [["1.1.1.1"], ["8.8.8.8"], []]
     opened(cloud, network=Network.none(), setup_script=f"touch {cloud.folder}/ran")
     assert cloud.opened == []
-    assert len(cloud.lines) == 3 + 3  # then the start, the script and the command
+    assert len(cloud.lines) == 3 + 2  # then the script and the command
     assert (cloud.folder / "ran").exists()
 
 
