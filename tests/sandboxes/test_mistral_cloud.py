@@ -188,6 +188,12 @@ def test_a_refusal_says_what_to_do_and_leaves_nothing(
     assert cloud.apps == {}
 
 
+def test_an_app_that_was_refused_is_looked_for_nowhere(cloud: Cloud) -> None:
+    cloud.faults["POST /apps"] = [httpx.Response(403, json={"message": "no"})]
+    failed(cloud)
+    assert cloud.calls == ["POST /apps"]
+
+
 def test_a_cloud_that_fails_for_a_moment_is_asked_again(cloud: Cloud) -> None:
     moment: list[Answer] = [httpx.Response(503), httpx.ConnectError("refused"), LOST]
     cloud.faults = {
