@@ -22,7 +22,7 @@ else:
         import signal
         import socket
 
-__all__ = ["receive", "send_descriptor", "signal", "socket", "suppress"]
+__all__ = ["receive", "send_descriptor", "send_descriptors", "signal", "socket", "suppress"]
 
 _DESCRIPTOR = struct.Struct("i")
 
@@ -62,5 +62,12 @@ def receive(connection: socket.socket, size: int, most: int) -> tuple[bytes, lis
 
 def send_descriptor(connection: socket.socket, data: bytes, descriptor: int) -> None:
     """Send a message and one descriptor with it, over a unix socket."""
-    rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, _DESCRIPTOR.pack(descriptor))
-    connection.sendmsg([data], [rights])
+    send_descriptors(connection, data, [descriptor])
+
+
+def send_descriptors(
+    connection: socket.socket, data: bytes | memoryview, descriptors: list[int]
+) -> int:
+    """Send the beginning of some data with descriptors, and say how long it is."""
+    packed = b"".join(map(_DESCRIPTOR.pack, descriptors))
+    return connection.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, packed)])

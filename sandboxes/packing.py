@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import base64
-import json
 import marshal
 import zlib
 from functools import cache
 from importlib import resources
+from types import CodeType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+PLAIN = 2
+"""The version of `marshal` in which every Python 3 reads plain values."""
+
 _LOADER = """\
-import base64,{form},sys,types,zlib
-for n,t in {form}.loads(zlib.decompress(base64.b64decode('{packed}'))):
- m=types.ModuleType(n)
+import binascii,marshal,sys,zlib
+for n,t in marshal.loads(zlib.decompress(binascii.a2b_base64('{packed}'))):
+ m=type(sys)(n)
  if n!='__main__':
   h,_,k=n.rpartition('.')
-  setattr(sys.modules.setdefault(h,types.ModuleType(h)),k,m)
+  setattr(sys.modules.setdefault(h,type(sys)(h)),k,m)
   sys.modules[n]=m
  exec({code},m.__dict__)
 """
@@ -33,8 +36,8 @@ def packed(*modules: str) -> str:
         modules: Their full names, each after those that it imports. They use the standard
             library and each other only.
     """
-    texts = json.dumps([*_named(modules)]).encode()
-    return _loading("json", "compile(t,n,'exec')", texts)
+    # In a version of the format that every Python reads.
+    return _loading("compile(t,n,'exec')", marshal.dumps([*_named(modules)], PLAIN))
 
 
 @cache
@@ -44,8 +47,16 @@ def compiled(*modules: str) -> str:
     Args:
         modules: As in `packed`.
     """
-    codes = [(name, compile(text, name, "exec", optimize=2)) for name, text in _named(modules)]
-    return _loading("marshal", "t", marshal.dumps(codes))
+    codes = [
+        (name, _bare(compile(text, name, "exec", optimize=2))) for name, text in _named(modules)
+    ]
+    return _loading("t", marshal.dumps(codes))
+
+
+def _bare(code: CodeType) -> CodeType:
+    """Without what only tracebacks show, which is nearly half of it."""
+    constants = tuple(_bare(one) if isinstance(one, CodeType) else one for one in code.co_consts)
+    return code.replace(co_linetable=b"", co_filename="", co_consts=constants)
 
 
 def _named(modules: tuple[str, ...]) -> Iterator[tuple[str, str]]:
@@ -53,9 +64,9 @@ def _named(modules: tuple[str, ...]) -> Iterator[tuple[str, str]]:
         yield "__main__" if name == modules[-1] else name, _text(name)
 
 
-def _loading(form: str, code: str, data: bytes) -> str:
-    data = base64.b64encode(zlib.compress(data, 9))
-    return _LOADER.format(form=form, code=code, packed=data.decode())
+def _loading(code: str, data: bytes) -> str:
+    text = base64.b64encode(zlib.compress(data, 9)).decode()
+    return _LOADER.format(code=code, packed=text)
 
 
 def _text(module: str) -> str:

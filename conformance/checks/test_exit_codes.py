@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +17,20 @@ if TYPE_CHECKING:
     from conformance.probes.inside import Inside
     from conformance.subject.facade import Box
 
+_SAID = {
+    "no-such-command-anywhere": 127,
+    "./no-such-file": 127,
+    "printf 'exit 3\\n' > {name}; ./{name}": 126,
+    "/": 126,
+    # A shell that is told to stop at an error is the command's own.
+    "set -e; false; exit 3": 1,
+    "true; printf 'no end'; exit 5": 5,
+    "exit 6 # with a comment": 6,
+    "false\n": 1,
+    "": 0,
+    " \n": 0,
+    "# nothing but a comment": 0,
+}
 _REMEDY = "return the exit code of the shell that ran the command, as the shell counts"
 
 
@@ -43,26 +56,10 @@ def test_exit_codes_are_exact(inside: Inside, code: int, form: str) -> None:
 
 @verifies(EXE_02)
 @needs(opens=True)
-@pytest.mark.parametrize(
-    ("command", "code"),
-    [
-        ("no-such-command-anywhere", 127),
-        ("./no-such-file", 127),
-        ("printf 'exit 3\\n' > {name}; ./{name}", 126),
-        ("/", 126),
-        # A shell that is told to stop at an error is the command's own.
-        ("set -e; false; exit 3", 1),
-        ("true; printf 'no end'; exit 5", 5),
-        ("exit 6 # with a comment", 6),
-        ("false\n", 1),
-        ("", 0),
-        (" \n", 0),
-        ("# nothing but a comment", 0),
-    ],
-)
-def test_what_the_shell_says_comes_back(inside: Inside, command: str, code: int) -> None:
+def test_what_the_shell_says_comes_back(inside: Inside) -> None:
     """What is not found is 127, what cannot run is 126, and the rest is what the shell gives."""
-    _judge(inside.narrowest(), command.format(name=f"file{secrets.token_hex(6)}"), code)
+    for command, code in _SAID.items():
+        _judge(inside.narrowest(), command.format(name=f"file{secrets.token_hex(6)}"), code)
 
 
 _SIGNALS = {"HUP": 1, "INT": 2, "KILL": 9, "USR1": 10, "PIPE": 13, "ALRM": 14, "TERM": 15}
@@ -71,29 +68,25 @@ _SURVIVED = 42
 
 @verifies(EXE_02)
 @needs(opens=True, processes=True)
-@pytest.mark.parametrize("name", _SIGNALS)
-def test_death_by_a_signal_is_128_and_its_number(inside: Inside, name: str) -> None:
+def test_death_by_a_signal_is_128_and_its_number(inside: Inside) -> None:
     """A command that died by a signal gives 128 and the signal's number."""
-    command = f"kill -{name} $$; exit {_SURVIVED}"
-    result = inside.narrowest().execute(command)
-    # The first process of a namespace of its own gets no signal from itself.
-    if result.exit_code not in (128 + _SIGNALS[name], _SURVIVED):
-        raise Violation(
-            f"{command!r} gave exit_code={result.exit_code}, not {128 + _SIGNALS[name]}",
-            remedy="return 128 and the number of the signal that ended the command",
-        )
+    for name, number in _SIGNALS.items():
+        command = f"kill -{name} $$; exit {_SURVIVED}"
+        result = inside.narrowest().execute(command)
+        # The first process of a namespace of its own gets no signal from itself.
+        if result.exit_code not in (128 + number, _SURVIVED):
+            raise Violation(
+                f"{command!r} gave exit_code={result.exit_code}, not {128 + number}",
+                remedy="return 128 and the number of the signal that ended the command",
+            )
 
 
 @verifies(EXE_02)
 @needs(opens=True, processes=True)
-@pytest.mark.parametrize("name", _SIGNALS)
-def test_commands_begin_with_no_signal_shut_off(inside: Inside, name: str) -> None:
+def test_commands_begin_with_no_signal_shut_off(inside: Inside) -> None:
     """What a command starts dies by each signal: none is ignored from outside."""
-    # A child: the first process of a namespace would be spared.
-    command = f"sh -c 'kill -{name} $$; exit {_SURVIVED}'; exit $?"
-    _judge(
-        inside.narrowest(),
-        command,
-        128 + _SIGNALS[name],
-        "start commands with the default action of every signal",
-    )
+    remedy = "start commands with the default action of every signal"
+    for name, number in _SIGNALS.items():
+        # A child: the first process of a namespace would be spared.
+        command = f"sh -c 'kill -{name} $$; exit {_SURVIVED}'; exit $?"
+        _judge(inside.narrowest(), command, 128 + number, remedy)

@@ -9,6 +9,7 @@ from conformance.marks import alone, needs, verifies
 from conformance.probes import searching
 from conformance.probes.acting import KEY, acting, options_of, sandbox_proxy, start_error
 from conformance.probes.binding import new_secret
+from conformance.probes.clouds import told_since, told_so_far
 from conformance.probes.leftovers import counting
 from conformance.requirements import BND_18, BND_19
 from conformance.subject.blame import VERDICTS, blamed, shown
@@ -130,13 +131,12 @@ def test_no_github_token_of_the_worker_is_used(
 ) -> None:
     """A token in the environment of the worker is neither sent anywhere nor put inside."""
     user, token = sandbox_proxy(lab).user(repositories=None), new_secret()
+    before = told_so_far(inside.target, lab)
     for name in ("GH_TOKEN", "GITHUB_TOKEN", "GH_ENTERPRISE_TOKEN"):
         monkeypatch.setenv(name, token)
     with acting(inside, user, [GitHubBinding(repos=())]) as box:
         found = searching.places(box, lab, token)
-    sent = json.dumps(user.bootstraps())
-    if inside.target.cls.needs_cloud:
-        sent += json.dumps(lab.cloud().requests())
+    sent = json.dumps(user.bootstraps()) + told_since(inside.target, lab, before)
     if found or token in sent:
         raise Violation(
             f"a GitHub token of the worker was {'found inside' if found else 'sent away'}",

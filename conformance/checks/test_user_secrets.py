@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from conformance.probes.acting import (
 )
 from conformance.probes.acting import sandbox_proxy as proxy_of
 from conformance.probes.binding import Ask, new_secret, requests, send, senders, values
+from conformance.probes.clouds import told_since, told_so_far
 from conformance.probes.logs import logged
 from conformance.probes.told import told
 from conformance.probes.traces import found_in
@@ -67,7 +67,7 @@ def test_no_credential_of_the_user_is_written_down(
     options = options_of(inside.target, _BINDINGS[1:], site.entry)
     opened: list[Any] = []
     root = logging.getLogger()
-    before = root.level
+    before, before_it = root.level, told_so_far(inside.target, lab)
     with logged() as log:
         root.setLevel(logging.DEBUG)
         try:
@@ -83,8 +83,7 @@ def test_no_credential_of_the_user_is_written_down(
             root.setLevel(before)
     texts["an exception"] = [] if error is None else [told(error)]
     texts |= {"the log": list(log), "the output of the process": list(capfd.readouterr())}
-    if inside.target.cls.needs_cloud:
-        texts["what the cloud was told"] = [json.dumps(lab.cloud().requests())]
+    texts["what the cloud was told"] = [told_since(inside.target, lab, before_it)]
     for where, lines in texts.items():
         if how := found_in([user.credential, secret], "\n".join(lines)):
             raise Violation(

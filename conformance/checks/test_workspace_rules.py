@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from conformance.lab.sandbox_proxy.identities import Rule
@@ -10,6 +9,7 @@ from conformance.marks import needs, verifies
 from conformance.probes import searching
 from conformance.probes.acting import acting, options_of, sandbox_proxy
 from conformance.probes.binding import Ask, arrived, new_secret, requests, send, senders, values
+from conformance.probes.clouds import told_since, told_so_far
 from conformance.probes.inside import describe
 from conformance.probes.traces import found_in
 from conformance.requirements import BND_15
@@ -66,14 +66,16 @@ def _bound(sighting: Any) -> dict[str, str] | None:  # noqa: ANN401 - a sighting
 @needs(opens=True, binding=WorkspaceHeaderBindings)
 def test_rules_and_secrets_are_in_no_sandbox(inside: Inside, lab: Lab) -> None:
     """Neither a secret nor a header of the rules is inside, or in the configuration."""
-    site, secret = lab.site(), new_secret()
+    site, secret, before = lab.site(), new_secret(), told_so_far(inside.target, lab)
     header = f"X-{new_secret()}"
     user = sandbox_proxy(lab).user(rules=[Rule(host=site.entry, header=header, value=secret)])
     with acting(inside, user, _BINDINGS, site.entry) as box:
         send(box, senders(inside)[0], site, [Ask()])
         found = searching.places(box, lab, secret, header)
     built = inside.target.build(**options_of(inside.target, _BINDINGS))
-    written = repr(built) + repr(getattr(built, "__dict__", {})) + _told_to_the_cloud(inside, lab)
+    written = (
+        repr(built) + repr(getattr(built, "__dict__", {})) + told_since(inside.target, lab, before)
+    )
     if how := found_in([secret, header], written):
         found.append(f"the sandbox's configuration, written {how}")
     if found:
@@ -83,8 +85,3 @@ def test_rules_and_secrets_are_in_no_sandbox(inside: Inside, lab: Lab) -> None:
         )
     if not any(secret in values(one, header) for one in requests(lab, site)):
         raise NotRun("no request got the header of the rule: see the other check of BND-15")
-
-
-def _told_to_the_cloud(inside: Inside, lab: Lab) -> str:
-    """What the cloud was told of sandboxes, if the subject runs there."""
-    return json.dumps(lab.cloud().requests()) if inside.target.cls.needs_cloud else ""

@@ -28,6 +28,7 @@ from conformance.run.foreground import terminal_lent
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+_ROOM_BYTES = 16_384
 _START_SECONDS = 60.0
 _ROOT = Path(__file__).resolve().parents[2]
 
@@ -129,6 +130,8 @@ def _start(plan: Plan, plan_end: int) -> subprocess.Popen[bytes]:
     environ["PYTHONPATH"] = os.pathsep.join(_import_path(environ.get("PYTHONPATH", "")))
     if not environ["PYTHONPATH"]:
         del environ["PYTHONPATH"]
+    # Where instances of the lab's cloud, forked from it, put variables of their own.
+    environ["ROOM"] = "." * _ROOM_BYTES
     return subprocess.Popen(
         # -P: the working folder is the subject's, and nothing of it may run outside the lab.
         [sys.executable, "-P", "-m", "conformance.lab.launcher", str(plan_end)],

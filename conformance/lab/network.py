@@ -7,14 +7,13 @@ the local one it would come before the route back to the subject.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import socket
-from pathlib import Path
 
 from pyroute2 import IPRoute
 
 from conformance.lab import addresses, kernel
+from conformance.lab.quiet import quieten
 
 _RTN_LOCAL = 2
 _RT_TABLE_MAIN = 254
@@ -24,22 +23,6 @@ _RT_SCOPE_HOST = 254
 _NUD_PERMANENT = 0x80
 _IFA_F_NODAD = 0x02
 _IN6_ADDR_GEN_MODE_NONE = 1
-
-
-def quieten(device: str) -> None:
-    """Keep the kernel from speaking on `device` by itself (router and duplicate discovery).
-
-    What it would say is no attempt of a sandbox; the sniffer leaves it out in any case, so a
-    kernel that refuses a setting does no harm.
-    """
-    settings = {
-        "ipv6/conf": ("disable_ipv6", "accept_ra", "autoconf", "accept_dad", "dad_transmits"),
-        "ipv4/conf": ("rp_filter",),
-    }
-    for family, names in settings.items():
-        for name in names:
-            with contextlib.suppress(OSError):
-                Path(f"/proc/sys/net/{family}/{device}/{name}").write_text("0", encoding="ascii")
 
 
 def build(internet_pid: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from contextlib import contextmanager
@@ -45,7 +46,7 @@ class Watch:
     def __init__(self, cloud: CloudClient) -> None:
         self.cloud = cloud
         self._there = {row["id"] for row in cloud.inventory()}
-        self._last = max((row["number"] for row in cloud.requests()), default=0)
+        self._last = cloud.last_request()
 
     def asked(self, method: str = "", path: str = "/") -> list[dict[str, Any]]:
         """The requests since then with this method, and a path that begins so."""
@@ -74,6 +75,19 @@ class Watch:
                 f"{when} there was left in the cloud: {names}",
                 remedy="delete what was made on every way out, and look for what may have been",
             )
+
+
+def told_so_far(target: Target, lab: Lab) -> int:
+    """The number of the latest request to the cloud; 0 where the subject does not run in one."""
+    return lab.cloud().last_request() if target.cls.needs_cloud else 0
+
+
+def told_since(target: Target, lab: Lab, number: int, part: str = "") -> str:
+    """All that the cloud was told after a request, to targets that hold a text."""
+    if not target.cls.needs_cloud:
+        return ""
+    rows = lab.cloud().requests(number)
+    return json.dumps([row for row in rows if part in str(row.get("target"))])
 
 
 @contextmanager

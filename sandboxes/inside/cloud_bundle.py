@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import tempfile
-from contextlib import suppress
+
+from sandboxes.bare import suppress
 
 _BUNDLES = (
     "/etc/ssl/certs/ca-certificates.crt",
@@ -20,11 +20,11 @@ def bundle(certificates: bytes) -> str:
         with suppress(OSError), open(place, "rb") as file:
             certificates = file.read() + b"\n" + certificates
             break
-    for folder in ("/etc", tempfile.gettempdir()):
+    for folder in ("/etc", os.environ.get("TMPDIR") or "/tmp"):  # noqa: S108 - a name of its own
         path = os.path.join(folder, "sandbox-ca.pem")
         with suppress(OSError):
-            handle, written = tempfile.mkstemp(dir=folder)
-            with open(handle, "wb") as file:
+            written = f"{path}.{os.urandom(8).hex()}"
+            with open(written, "xb") as file:
                 file.write(certificates)
                 os.fchmod(file.fileno(), 0o644)
             os.replace(written, path)

@@ -8,17 +8,18 @@ that it does not fail for want of a reader. SIGTERM to any of them ends the comm
 
 from __future__ import annotations
 
-import base64
 import os
 import select
-import signal
-import socket
 import time
-from contextlib import suppress
-from typing import Any
 
 from sandboxes import process_tree, supervisor
+from sandboxes.bare import send_descriptors, signal, socket, suppress
 from sandboxes.inside import cloud_call, cloud_environment, cloud_secrecy
+
+# Every command waits for the imports.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _PIECE = 65_536
 _LARGEST_PIPE = 1024 * 1024
@@ -82,7 +83,7 @@ class Command:
         environ.pop(b"SANDBOX_SECRET", None)
         environ.update({k.encode(): v.encode() for k, v in asked["environ"].items()})
         wanted = supervisor.Request(
-            [base64.b64decode(word) for word in asked["arguments"]],
+            asked["arguments"],
             os.fsencode(asked["folder"]),
             [name + b"=" + value for name, value in environ.items()],
             self.limit,
@@ -91,7 +92,7 @@ class Command:
         packed = memoryview(wanted.packed())
         ends = [stream.writing_end for stream in self.streams]
         with suppress(OSError):  # it is gone already, which is heard of
-            rest = packed[socket.send_fds(self.control, [packed], ends) :]
+            rest = packed[send_descriptors(self.control, packed, ends) :]
             self.control.sendall(rest)
         for end in ends:
             os.close(end)

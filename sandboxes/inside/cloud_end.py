@@ -6,10 +6,9 @@ The token comes backwards, so that this process does not find itself.
 from __future__ import annotations
 
 import os
-import signal
 import time
-from contextlib import suppress
 
+from sandboxes.bare import signal, suppress
 from sandboxes.inside import cloud_call
 
 _AGAIN_SECONDS = 0.05
@@ -29,7 +28,7 @@ def calls(token: str) -> list[int]:
     return found
 
 
-def send(pids: list[int], *numbers: signal.Signals) -> None:
+def send(pids: list[int], *numbers: int) -> None:
     """Send each of them signals."""
     for pid in pids:
         for number in numbers:

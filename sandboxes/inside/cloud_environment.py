@@ -5,17 +5,21 @@ It is data and never run: a shell that sourced it would run what somebody wrote 
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import stat
-from typing import Any
+
+# Most sessions have no such file, and each command waits for the imports.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _MOST_BYTES = 1 << 20
 
 
 def digest(data: bytes) -> str:
     """What tells one content from another."""
+    import hashlib
+
     return hashlib.sha256(data).hexdigest()
 
 
@@ -35,5 +39,7 @@ def variables(wanted: dict[str, Any]) -> dict[str, str] | None:
     protected = about.st_uid == os.geteuid() and not stat.S_IMODE(about.st_mode) & 0o077
     if not protected or digest(data) != wanted["digest"]:
         return None
+    import json
+
     found: dict[str, str] = json.loads(data)
     return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import zlib
 
@@ -17,12 +16,12 @@ def main() -> None:
         cloud_call.answer({"restarted": True})
         return
     cloud_secrecy.lose_sight()  # a path may be the executor's own in /proc
-    path = os.fsdecode(base64.b64decode(asked["path"]))
+    path = os.fsdecode(asked["path"])
     data = b""
     try:
         os.makedirs(asked["folder"], exist_ok=True)
         if "data" in asked:
-            content = zlib.decompress(base64.b64decode(asked["data"]))
+            content = zlib.decompress(asked["data"])
             host_files.write(asked["folder"], path, content)
         else:
             data = host_files.read(asked["folder"], path)

@@ -69,7 +69,7 @@ def check_proxy(url: str, bundle: str) -> None:
 
 def install(asked: dict[str, Any]) -> dict[str, Any]:
     """Write the file, in the place of an earlier one at once."""
-    certificates = zlib.decompress(base64.b64decode(asked["certificates"]))
+    certificates = zlib.decompress(asked["certificates"])
     bundle = cloud_bundle.bundle(certificates)
     if not bundle:
         raise OSError("no file of certificates can be written")

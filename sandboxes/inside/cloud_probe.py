@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import errno
 import select
-import socket
 import time
-from contextlib import suppress
 
-from sandboxes.inside import cloud_call
+from sandboxes.bare import socket, suppress
 
 
 def opened(targets: list[tuple[str, int]], seconds: float) -> list[str]:
@@ -38,17 +36,13 @@ def opened(targets: list[tuple[str, int]], seconds: float) -> list[str]:
     return found
 
 
-def main() -> None:
-    """Do what the arguments ask: look several times, until anything was open."""
-    asked = cloud_call.request()
-    targets = [(str(address), int(port)) for address, port in asked["targets"]]
-    found = opened(targets, asked["seconds"])
-    for _ in range(asked["looks"] - 1):
+def ever_opened(
+    targets: list[tuple[str, int]], seconds: float, looks: int, pause: float
+) -> list[str]:
+    """The same, looked at several times, until anything was open."""
+    found = opened(targets, seconds)
+    for _ in range(looks - 1):
         if not found:
-            time.sleep(asked["pause"])
-            found = opened(targets, asked["seconds"])
-    cloud_call.answer({"open": found})
-
-
-if __name__ == "__main__":
-    main()
+            time.sleep(pause)
+            found = opened(targets, seconds)
+    return found

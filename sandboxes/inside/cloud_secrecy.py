@@ -8,7 +8,8 @@ hardly miss, of which the executor has at least one. They still trace what they 
 from __future__ import annotations
 
 import struct
-from contextlib import suppress
+
+from sandboxes.bare import suppress
 
 _PR_CAPBSET_DROP = 24
 _VERSION_3 = 0x20080522

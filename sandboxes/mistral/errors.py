@@ -193,6 +193,14 @@ def weaker_policy(sandbox: str, identifier: str, fact: str) -> str:
     )
 
 
+def not_revoked(sandbox: str, fact: str, seconds: float) -> str:
+    """Say that a closed session's credential still works."""
+    return (
+        f"{sandbox}: Sandbox Proxy did not revoke the session's credential ({fact}); it is "
+        f"accepted for {seconds:.0f} s more"
+    )
+
+
 def never_closed(sandbox: str, opened: str, seconds: float) -> str:
     """Say that the policy is not in force."""
     return (

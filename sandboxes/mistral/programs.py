@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
+import marshal
 import uuid
 import zlib
 from importlib.util import MAGIC_NUMBER
@@ -18,7 +19,7 @@ from sandboxes.inside.cloud_call import MARK
 from sandboxes.mistral import errors
 from sandboxes.mistral.definition import SECRET_VARIABLE
 from sandboxes.mistral.errors import CloudError
-from sandboxes.packing import compiled, packed
+from sandboxes.packing import PLAIN, compiled, packed
 from sandboxes.threads import in_thread
 
 if TYPE_CHECKING:
@@ -26,24 +27,24 @@ if TYPE_CHECKING:
     from sandboxes.mistral.executor import Executor
 
 _INSIDE = "sandboxes.inside"
+_BARE = "sandboxes.bare"
 _CALL = f"{_INSIDE}.cloud_call"
 _BUNDLE = f"{_INSIDE}.cloud_bundle"
 _ENVIRONMENT = f"{_INSIDE}.cloud_environment"
 _PROGRAMS = {
-    "start": (_CALL, _BUNDLE, f"{_INSIDE}.cloud_start"),
-    "install": (_CALL, _BUNDLE, _ENVIRONMENT, f"{_INSIDE}.cloud_install"),
-    "probe": (_CALL, f"{_INSIDE}.cloud_probe"),
-    "end": (_CALL, f"{_INSIDE}.cloud_end"),
+    "start": (_BARE, _CALL, _BUNDLE, f"{_INSIDE}.cloud_probe", f"{_INSIDE}.cloud_start"),
+    "install": (_BARE, _CALL, _BUNDLE, _ENVIRONMENT, f"{_INSIDE}.cloud_install"),
+    "end": (_BARE, _CALL, f"{_INSIDE}.cloud_end"),
     "files": (
+        _BARE,
         _CALL,
-        "sandboxes.bare",
         "sandboxes.host_files",
         f"{_INSIDE}.cloud_secrecy",
         f"{_INSIDE}.cloud_files",
     ),
     "command": (
+        _BARE,
         _CALL,
-        "sandboxes.bare",
         "sandboxes.process_tree",
         "sandboxes.supervisor",
         _ENVIRONMENT,
@@ -92,11 +93,11 @@ class Programs:
             CloudError: There is no answer.
         """
         token = token or uuid.uuid4().hex
-        text = json.dumps(request).encode()
+        text = marshal.dumps(request, PLAIN)
         if len(text) > _LONGEST_WORD:  # megabytes take milliseconds
-            word = await in_thread(lambda: compressed(text))
+            word = await in_thread(lambda: _word(text))
         else:
-            word = compressed(text)
+            word = _word(text)
         if len(word) > _LONGEST_WORD:
             path = f"/tmp/sandbox-{uuid.uuid4().hex}"  # noqa: S108 - in the sandbox
             await self._executor.write_text(path, word)
@@ -104,7 +105,7 @@ class Programs:
         # The variable goes before python3 starts: a process shows what it started with. And
         # it also shows its arguments, so that a command that lists processes sees a short line.
         line = (
-            f"exec env -u {SECRET_VARIABLE} python3 -I -S - {token} <<'{_END}'\n"
+            f"unset {SECRET_VARIABLE}; exec python3 -I -S - {token} <<'{_END}'\n"
             f"import sys\nsys.argv.append('{word}')\n{self._pack(*_PROGRAMS[program])}{_END}\n"
         )
         body = await self._executor.run(line, seconds=seconds)
@@ -124,14 +125,13 @@ class Programs:
         raise CloudError(errors.broken(self._sandbox, program, body.get("code"), shown))
 
 
-def word(data: bytes) -> str:
-    """Bytes as a request has them."""
-    return base64.b64encode(data).decode()
+def _word(data: bytes) -> str:
+    return base64.b64encode(compressed(data)).decode()
 
 
-def compressed(data: bytes) -> str:
-    """The same for many."""
-    return word(zlib.compress(data, _QUICKLY))
+def compressed(data: bytes) -> bytes:
+    """Many bytes as a request has them."""
+    return zlib.compress(data, _QUICKLY)
 
 
 def bytes_of(text: Any) -> bytes:  # noqa: ANN401 - from an answer

@@ -17,6 +17,7 @@ from sandboxes.mistral import errors
 
 if TYPE_CHECKING:
     from sandboxes.contract import EgressPolicy
+    from sandboxes.mistral.definition import Json
     from sandboxes.mistral.programs import Programs
 
 # Public resolvers, which take connections on both ports from anybody.
@@ -27,7 +28,7 @@ _KNOCKED_AT = (
 _PORTS = (443, 53)
 _OF_EACH_FAMILY = 3
 _CONNECT_SECONDS = 1.0
-_CALL_SECONDS = 30.0
+_CALL_SECONDS = 60.0
 _SHUT_IN_A_ROW = 2
 _MOMENT_SECONDS = 0.1
 _PAUSE_SECONDS = 0.25
@@ -47,15 +48,16 @@ def targets(policy: EgressPolicy) -> list[tuple[str, int]]:
     return [(address, port) for address in found for port in _PORTS]
 
 
-async def prove_closed(
-    sandbox: str, programs: Programs, policy: EgressPolicy, *, deadline: float
-) -> None:
-    """Wait until a policy is in force.
+async def begin(
+    sandbox: str, programs: Programs, policy: EgressPolicy, request: Json, *, deadline: float
+) -> Json:
+    """Wait until a policy is in force, have the sandbox made ready, and give what was found.
 
     Args:
         sandbox: What errors call the sandbox.
         programs: Of the sandbox, in which nothing else runs yet.
         policy: What was written.
+        request: How it is made ready.
         deadline: Until when to wait, on `time.monotonic`.
 
     Raises:
@@ -63,11 +65,11 @@ async def prove_closed(
         CloudError: The probe gave no answer.
     """
     if policy.mode == "allow_all":
-        return
+        return await begin_unproven(programs, request)
     knocked = targets(policy)
     if not knocked:
         raise SandboxStartError(errors.cannot_prove(sandbox))
-    request = {
+    knock = {
         "targets": knocked,
         "seconds": _CONNECT_SECONDS,
         "looks": _SHUT_IN_A_ROW,
@@ -75,12 +77,21 @@ async def prove_closed(
     }
     began = time.monotonic()
     while True:
-        answer = await programs.ask("probe", request, seconds=_CALL_SECONDS)
-        opened = [str(address) for address in answer["open"]]
+        answer = await programs.ask("start", {**request, "knock": knock}, seconds=_CALL_SECONDS)
+        opened = [str(address) for address in answer.get("open", ())]
         if not opened:
-            return
+            return answer
         if time.monotonic() >= deadline:
             raise SandboxStartError(
                 errors.never_closed(sandbox, ", ".join(opened), time.monotonic() - began)
             )
         await asyncio.sleep(_PAUSE_SECONDS)
+
+
+async def begin_unproven(programs: Programs, request: Json) -> Json:
+    """Have a sandbox made ready that has no policy to be proven.
+
+    Raises:
+        CloudError: It gave no answer.
+    """
+    return await programs.ask("start", {**request, "knock": None}, seconds=_CALL_SECONDS)

@@ -64,6 +64,7 @@ class Provisioned:
         self._sandbox = transport.sandbox
         self._app: str | None = None
         self._name: str | None = None
+        self._unsure = False
         self.deadline = time.monotonic() + waiting.wait_ready_timeout_seconds
 
     async def make(self, plan: Plan) -> Executor:
@@ -76,7 +77,12 @@ class Provisioned:
         secret = secrets.token_urlsafe(32)
         self._transport.keep_secret(secret)
         self._name = plan.name
-        self._app = await self._created("app", plan.name, app_body(plan))
+        try:
+            self._app = await self._created("app", plan.name, app_body(plan))
+        except CloudError:
+            if not self._unsure:
+                self._name = None  # it was refused, so that there is nothing to look for
+            raise
         service = await self._created(
             "service", plan.name, service_body(plan, self._app, secret), app_id=self._app
         )
@@ -114,6 +120,7 @@ class Provisioned:
                 return await to_the_end(creating)
             except CloudError as error:
                 again = error.may_have_happened or error.status == _TOO_MANY
+                self._unsure = self._unsure or error.may_have_happened
                 if not again or time.monotonic() + _AGAIN_SECONDS >= self.deadline:
                     raise
             await asyncio.sleep(_AGAIN_SECONDS)
@@ -122,11 +129,13 @@ class Provisioned:
                 return found
 
     async def _deployed(self, service: str, enough: frozenset[str]) -> Deployment:
-        """Wait for a service's newest deployment."""
+        """Wait for a service's newest deployment, as it is when this begins."""
         pause, status = _FIRST_LOOK, "no deployment"
+        newest: object = None
         while True:
-            shown = await self._control.service(service, self.deadline)
-            newest = shown.get("latest_deployment_id") or shown.get("active_deployment_id")
+            if not newest:
+                shown = await self._control.service(service, self.deadline)
+                newest = shown.get("latest_deployment_id") or shown.get("active_deployment_id")
             if newest:
                 deployment = await self._control.deployment(str(newest), self.deadline)
                 status = deployment.status

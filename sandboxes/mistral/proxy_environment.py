@@ -60,6 +60,8 @@ class ProxyEnvironment:
         self._sandbox = sandbox
         self._proxy = proxy
         self._setup = setup
+        # What runs since before a renewal still has the one of then.
+        self._handed_out = [setup]
         self._certificates = certificates
         self._programs: Programs | None = None
         self._instance = ""
@@ -129,6 +131,7 @@ class ProxyEnvironment:
         deadline = time.monotonic() + _RENEWAL_SECONDS
         try:
             setup = await self._proxy.bootstrap(seconds=_ANSWER_SECONDS, deadline=deadline)
+            self._handed_out.append(setup)
             await self._install(setup)
         except SandboxError as error:
             self._broken = errors.not_renewed(self._sandbox, str(error))
@@ -156,6 +159,18 @@ class ProxyEnvironment:
         """End the use of the session, and give the error that says so."""
         self._broken = errors.not_kept(self._sandbox, fact)
         return SandboxError(self._broken)
+
+    async def revoke(self) -> None:
+        """Have all that was handed out refused from now on.
+
+        Raises:
+            CloudError: Some of it is accepted until its life ends.
+        """
+        deadline = time.monotonic() + _RENEWAL_SECONDS
+        found = [self._proxy.revoke(one, deadline=deadline) for one in self._handed_out]
+        for outcome in await asyncio.gather(*found, return_exceptions=True):
+            if isinstance(outcome, BaseException):
+                raise outcome
 
     async def remove(self) -> None:
         """Take it away from a sandbox that stays.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sandboxes.contract import RunningSandbox, SandboxClosed, SandboxExecutionResult, messages
 from sandboxes.limits import TIMED_OUT, check_command, check_limit, encoded_command
-from sandboxes.mistral.programs import bytes_of, compressed, word
+from sandboxes.mistral.programs import bytes_of, compressed
 from sandboxes.output import decoded_both, with_notes
 from sandboxes.threads import in_thread
 from sandboxes.timeouts import GRACE_SECONDS
@@ -119,7 +119,7 @@ class MistralRunning(RunningSandbox):
         request = {
             **self._here(),
             # After -- a text that begins with a dash is a command too.
-            "arguments": [word(part) for part in (self._place.shell.encode(), b"-c", b"--", text)],
+            "arguments": [self._place.shell.encode(), b"-c", b"--", text],
             "environ": dict(self._place.environ),
             "setup": setup,
             "limit": limit,
@@ -181,7 +181,7 @@ class MistralRunning(RunningSandbox):
         await self._file_call(path, {"data": packed}, "write the file")
 
     async def _file_call(self, path: str, further: Json, action: str) -> Json:
-        request = {**self._here(), "path": word(_encoded(path)), **further}
+        request = {**self._here(), "path": _encoded(path), **further}
         call = self._begin(self._programs.ask("files", request, seconds=_FILE_SECONDS))
         answer = await self._outcome(call, action)
         if answer["errno"]:

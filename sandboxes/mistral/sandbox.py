@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from sandboxes.mistral.control_plane import ControlPlane
+    from sandboxes.mistral.definition import Json
     from sandboxes.mistral.programs import Programs
     from sandboxes.mistral.provisioning import Provisioned
     from sandboxes.mistral.proxy_environment import ProxyEnvironment
@@ -46,8 +47,6 @@ if TYPE_CHECKING:
     from sandboxes.mistral.sandbox_proxy import SandboxProxy as ProxyService
     from sandboxes.mistral.sandbox_proxy import Setup
     from sandboxes.mistral.transport import Transport
-
-_START_SECONDS = 60.0
 
 
 class MistralSandbox(Sandbox):
@@ -279,7 +278,14 @@ class MistralSandbox(Sandbox):
             with _as_a_failed_start():
                 proxy = self._sandbox_proxy(transport, credential)
                 setup = await first_setup(proxy)
-            yield self._proxy_environment(proxy, setup, certificates)
+            environment = self._proxy_environment(proxy, setup, certificates)
+            try:
+                yield environment
+            except BaseException:
+                with suppress(SandboxError):  # what went wrong before tells more
+                    await to_the_end(asyncio.ensure_future(environment.revoke()))
+                raise
+            await to_the_end(asyncio.ensure_future(environment.revoke()))
 
     def _sandbox_proxy(self, transport: Transport, credential: str) -> ProxyService:
         from sandboxes.mistral.sandbox_proxy import SandboxProxy as ProxyService
@@ -303,10 +309,11 @@ class MistralSandbox(Sandbox):
 
         return Provisioned(transport, control, self)
 
-    async def _prove(self, programs: Programs, deadline: float) -> None:
-        from sandboxes.mistral.proof import prove_closed
+    async def _begin(self, programs: Programs, request: Json, deadline: float) -> Json:
+        from sandboxes.mistral.proof import begin
 
-        await prove_closed(type(self).__name__, programs, self.egress_policy, deadline=deadline)
+        name = type(self).__name__
+        return await begin(name, programs, self.egress_policy, request, deadline=deadline)
 
     async def _certificates(self, request: OpenRequest) -> bytes:
         bundle = request.ca_bundle
@@ -350,8 +357,7 @@ class MistralSandbox(Sandbox):
             else:
                 executor = await provisioned.adopt(adopted, self.egress_policy)
             programs = Programs(executor, name)
-            await self._prove(programs, provisioned.deadline)
-            place = await self._place(programs, certificates)
+            place = await self._place(programs, certificates, provisioned.deadline)
             if proxied is not None:
                 await proxied.begin(programs, place.instance)
         return MistralRunning(
@@ -373,12 +379,12 @@ class MistralSandbox(Sandbox):
             policy=self.egress_policy,
         )
 
-    async def _place(self, programs: Programs, certificates: bytes) -> Place:
+    async def _place(self, programs: Programs, certificates: bytes, deadline: float) -> Place:
         from sandboxes.mistral.programs import compressed
         from sandboxes.mistral.running import Place
 
         request = {"folders": [*self.workspaces], "certificates": compressed(certificates)}
-        found = await programs.ask("start", request, seconds=_START_SECONDS)
+        found = await self._begin(programs, request, deadline)
         programs.speak(str(found["magic"]))
         bundle = str(found["bundle"])
         return Place(

@@ -11,6 +11,7 @@ import re
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from sandboxes.contract import (
     GitHubBinding,
@@ -35,8 +36,11 @@ if TYPE_CHECKING:
 URL_VARIABLE = "MISTRAL_API_URL"
 DEFAULT_URL = "https://api.mistral.ai"
 KEY_VARIABLE = "MISTRAL_API_KEY"
-_PATH = "/v1/sandbox-proxy/bootstrap"
+_BASE = "/v1/sandbox-proxy"
 _ACTION = "set up Sandbox Proxy"
+_REVOKING = "revoke the session's credential"
+_ANSWER_SECONDS = 4.0
+_NOT_FOUND = 404
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SHORTEST_SECRET = 16
 _CERTIFICATE = "-----BEGIN CERTIFICATE-----"
@@ -96,12 +100,14 @@ class Setup:
         certificate: What programs inside must trust, as PEM; empty where nothing is opened.
         began: When it was asked for, on `time.monotonic`.
         seconds: How long it lives from then.
+        session: Its name, by which it is revoked; empty where it has none.
     """
 
     environment: Mapping[str, str] = field(repr=False)
     certificate: str
     began: float
     seconds: float
+    session: str = ""
 
     @property
     def left(self) -> float:
@@ -124,7 +130,8 @@ class SandboxProxy:
         self._transport = transport
         self._sandbox = transport.sandbox
         origin = os.environ.get(URL_VARIABLE, "").strip() or DEFAULT_URL
-        self._url = transport.check_address(origin) + _PATH
+        base = transport.check_address(origin) + _BASE
+        self._url, self._sessions = f"{base}/bootstrap", f"{base}/sessions"
         self._headers = {"Authorization": f"Bearer {credential}"}
         self._body: Json = {"integrations": integrations(bindings)}
 
@@ -169,7 +176,28 @@ class SandboxProxy:
             certificate=certificate,
             began=began,
             seconds=float(seconds or 0),
+            session=str(body.get("session") or ""),
         )
+
+    async def revoke(self, setup: Setup, *, deadline: float) -> None:
+        """Have what was handed out refused from now on; what is over already is.
+
+        Args:
+            setup: What was handed out.
+            deadline: When nobody waits any more, on `time.monotonic`.
+
+        Raises:
+            CloudError: It is accepted until its life ends.
+        """
+        if not setup.session or setup.left <= 0:
+            return
+        url = f"{self._sessions}/{quote(setup.session, safe='')}"
+        call = Call("DELETE", url, _REVOKING, self._headers)
+        response = await self._transport.repeated(call, seconds=_ANSWER_SECONDS, deadline=deadline)
+        if not response.is_success and response.status_code != _NOT_FOUND:
+            said = self._transport.said(response)
+            fact = f"HTTP {response.status_code}: {said}"
+            raise CloudError(errors.not_revoked(self._sandbox, fact, setup.left))
 
     def _nonsense(self, fact: str) -> CloudError:
         return CloudError(errors.nonsense(self._sandbox, _ACTION, fact, URL_VARIABLE))

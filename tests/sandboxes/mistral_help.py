@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
+import marshal
 import os
+import re
 import signal
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -125,11 +129,14 @@ class Cloud:
             await asyncio.to_thread(Path(body["path"]).write_text, body["content"])
             return httpx.Response(200, json={"success": True})
         self.lines.append(body["cmd"])
-        if self.opened:  # the answers of the probe, which must not knock anywhere from here
-            found = json.dumps({"open": self.opened.pop(0)})
-            return httpx.Response(200, json={"stdout": f"sandbox-cloud:{found}\n", "code": 0})
+        line = body["cmd"]
+        if self.opened:  # what is open, at which nobody may knock from here
+            if found := self.opened.pop(0):
+                said = f"sandbox-cloud:{json.dumps({'open': found})}\n"
+                return httpx.Response(200, json={"stdout": said, "code": 0})
+            line = without_knocking(line)
         # As at the provider's, a command goes on when nobody listens any more.
-        running = asyncio.ensure_future(self._run(body["cmd"]))
+        running = asyncio.ensure_future(self._run(line))
         self.running.add(running)
         running.add_done_callback(self.running.discard)
         return await asyncio.shield(running)
@@ -152,6 +159,15 @@ class Cloud:
                 await process.communicate()
         answer = {"stdout": out.decode(), "stderr": err.decode(), "code": process.returncode}
         return httpx.Response(200, json=answer)
+
+
+def without_knocking(line: str) -> str:
+    """A line that has a sandbox made ready, without its proof."""
+    (word,) = re.findall(r"sys\.argv\.append\('([^']*)'\)", line)
+    asked = marshal.loads(zlib.decompress(base64.b64decode(word)))
+    assert asked["knock"]["targets"]
+    packed = zlib.compress(marshal.dumps({**asked, "knock": None}, 2))
+    return line.replace(word, base64.b64encode(packed).decode())
 
 
 def sandbox_in(folder: Path) -> Callable[..., agents.MistralSandbox]:

@@ -6,6 +6,8 @@ import asyncio
 import json
 import os
 import time
+import zlib
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -122,6 +124,37 @@ def test_what_fails_for_a_moment_is_asked_again(router: respx.MockRouter) -> Non
     assert route.call_count == 3
 
 
+SESSIONS = "https://api.mistral.ai/v1/sandbox-proxy/sessions"
+
+
+def revoked(setup: Setup) -> None:
+    async def revoke() -> None:
+        async with Transport("Box", (KEY,), peer="Sandbox Proxy") as calls:
+            proxy = SandboxProxy(calls, KEY, ())
+            await proxy.revoke(setup, deadline=time.monotonic() + 1)
+
+    asyncio.run(revoke())
+
+
+@pytest.mark.parametrize("status", [204, 404])
+def test_what_was_handed_out_is_revoked_by_its_name(router: respx.MockRouter, status: int) -> None:
+    route = router.delete(f"{SESSIONS}/a%2Fb").respond(status)
+    revoked(replace(setup_of(60), session="a/b"))
+    assert route.calls.last.request.headers["Authorization"] == f"Bearer {KEY}"
+    revoked(setup_of(60))  # it has no name
+    revoked(replace(setup_of(60, gone=61), session="over"))
+    assert route.call_count == 1
+
+
+def test_what_is_not_revoked_is_told(router: respx.MockRouter) -> None:
+    router.delete(f"{SESSIONS}/s").respond(403, json={"message": f"not with {KEY}"})
+    with pytest.raises(
+        CloudError, match=r"did not revoke .* \(HTTP 403: not with \*\*\*\)"
+    ) as told:
+        revoked(replace(setup_of(60), session="s"))
+    assert "for 60 s more" in str(told.value)
+
+
 def test_another_place_is_asked_and_never_in_clear(
     router: respx.MockRouter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,6 +188,7 @@ class Proxy:
     def __init__(self, *lives: float | Exception) -> None:
         self.lives = list(lives)
         self.asked = 0
+        self.revoked: list[str] = []
 
     async def bootstrap(self, *, seconds: float, deadline: float) -> Setup:
         self.asked += 1
@@ -163,6 +197,9 @@ class Proxy:
         if isinstance(life, Exception):
             raise life
         return setup_of(life, f"credential-{self.asked}")
+
+    async def revoke(self, setup: Setup, *, deadline: float) -> None:
+        self.revoked.append(setup.environment["CREDENTIAL"])
 
 
 def setup_of(life: float, credential: str = "first", *, gone: float = 0) -> Setup:
@@ -266,6 +303,16 @@ def test_what_was_taken_away_is_put_back_unless_it_was_renewed_meanwhile() -> No
     asyncio.run(use())
 
 
+def test_all_that_was_handed_out_is_revoked() -> None:
+    async def use() -> list[str]:
+        environment, proxy, _ = await kept(setup_of(1, gone=0.9), 60)
+        await environment.ready()
+        await environment.revoke()
+        return proxy.revoked
+
+    assert asyncio.run(use()) == ["first", "credential-1"]
+
+
 def test_it_is_taken_away_from_a_sandbox_that_stays() -> None:
     async def use() -> list[Json]:
         environment, _, programs = await kept(setup_of(100))
@@ -282,7 +329,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]
     monkeypatch.setattr(cloud_install, "_HOMES", ("/dev/null/none", str(tmp_path)))
     return cloud_install.install(
         {
-            "certificates": "eJwDAAAAAAE=",
+            "certificates": zlib.compress(b""),
             "environment": {"A": "b"},
             "bundle_variables": ["SSL_CERT_FILE"],
             "folder": "",

@@ -2,5 +2,6 @@
 
 A control plane and an edge (`control_plane`, `edge`) in one process, and instances that are
 really isolated processes (`instance`, `wires`), each with the provider's server inside it
-(`executor`). Faults are injected, and the inventory asked for, through `client`.
+(`executor`); all of them are forked from one (`nursery`, `building`). Faults are injected, and
+the inventory asked for, through `client`.
 """

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conformance.lab import kernel
-from conformance.lab.cloud import wires
+from conformance.lab.cloud import router
 from conformance.lab.cloud.service import Cloud, run
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def _enter_namespaces() -> None:
         kernel.map_only(user, group)
     kernel.unshare(kernel.CLONE_NEWNS)
     kernel.mount("none", "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
-    wires.enter_router()
+    router.enter_router()
 
 
 async def _serve(folder: Path, pem: Path | None, door: socket.socket) -> None:

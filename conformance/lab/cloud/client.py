@@ -34,6 +34,10 @@ class CloudClient:
         rows: list[dict[str, str]] = self._ask("inventory")["rows"]
         return rows
 
+    def last_request(self) -> int:
+        """Give the number of the latest request; their record is long, and has every body."""
+        return int(self._ask("last_request")["number"])
+
     def requests(self, since: int = 0) -> list[dict[str, Any]]:
         """Give what it was asked, in order.
 

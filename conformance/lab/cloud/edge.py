@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
 from collections import deque
 from contextlib import suppress
@@ -55,7 +54,7 @@ class Edge:
         self._plane = plane
         self._faults = faults
         self.requests: deque[dict[str, Any]] = deque(maxlen=_KEPT_REQUESTS)
-        self._numbers = itertools.count(1)
+        self.last_request = 0
 
     async def handle(self, request: Request, caller: Caller) -> Answer | None:
         """Answer one request, with what is to go wrong with it.
@@ -63,7 +62,8 @@ class Edge:
         Raises:
             Hangup: the connection is to end.
         """
-        record = {"number": next(self._numbers), **_recorded(request)}
+        self.last_request += 1
+        record = {"number": self.last_request, **_recorded(request)}
         self.requests.append(record)
         faults = self._faults.of_request(request.method, request.path)
         for fault in faults:

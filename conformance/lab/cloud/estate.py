@@ -19,7 +19,8 @@ from conformance.lab.cloud.definitions import (
     ranges_of,
     wrong_fields,
 )
-from conformance.lab.cloud.instance import Instance, Order
+from conformance.lab.cloud.instance import Instance
+from conformance.lab.cloud.nursery import Order
 from conformance.lab.errors import LabError
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.lab.cloud.faults import Faults
+    from conformance.lab.cloud.nursery import Nursery
 
 Json = dict[str, Any]
 
@@ -105,12 +107,16 @@ class Estate:
         folder: where instances are put.
         faults: what is to go wrong.
         domain: gives the public name of an app.
+        nursery: where instances come from.
     """
 
-    def __init__(self, folder: Path, faults: Faults, domain: Callable[[str], str]) -> None:
+    def __init__(
+        self, folder: Path, faults: Faults, domain: Callable[[str], str], nursery: Nursery
+    ) -> None:
         self._folder = folder
         self._faults = faults
         self._domain = domain
+        self._nursery = nursery
         self._numbers = itertools.count(1)
         self._tasks: set[asyncio.Task[None]] = set()
         self._removals: set[asyncio.Task[None]] = set()
@@ -211,7 +217,8 @@ class Estate:
             privileged=bool(deployment.definition["docker"].get("privileged")),
             ranges=EVERYTHING if late or never else ranges,
         )
-        starting = asyncio.ensure_future(Instance.start(order, self._folder / str(number)))
+        folder = self._folder / str(number)
+        starting = asyncio.ensure_future(Instance.start(order, folder, self._nursery))
         try:
             deployment.instance = await asyncio.shield(starting)
         except asyncio.CancelledError:  # deleted meanwhile: what is half made goes as well
@@ -361,6 +368,7 @@ class Estate:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._nursery.close()
 
     # -- found
 

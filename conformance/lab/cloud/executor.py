@@ -1,8 +1,7 @@
 """The server inside each instance: commands, files and processes over HTTP.
 
-Run as `python3 -I executor.py CALLS PUBLIC` as the first process of an instance, where both are
-descriptors of listening sockets. It knows the standard library alone, and behaves as the
-provider's own does, its defects included: a client has to live with them.
+It knows the standard library alone, and behaves as the provider's own does, its defects
+included: a client has to live with them.
 """
 
 from __future__ import annotations
@@ -14,17 +13,13 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import threading
 from contextlib import suppress
 from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, cast
 from urllib.parse import parse_qs, urlsplit
-
-# It takes as long to load as all of the rest, and http.server does without it.
-sys.modules["ssl"] = None  # type: ignore[assignment]
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer  # noqa: E402
 
 Json = dict[str, Any]
 
@@ -406,18 +401,16 @@ def _serve(calls: int, public: int) -> None:
     servers[1].serve_forever(poll_interval=60)
 
 
-def main() -> None:
-    """Serve in a child, and wait for all that is left to the first process of an instance."""
-    calls, public = int(sys.argv[1]), int(sys.argv[2])
-    for descriptor in (calls, public):
-        os.set_inheritable(descriptor, False)
+def run(calls: int, public: int) -> None:
+    """Serve in a child, and wait for all that is left to the first process of an instance.
+
+    Args:
+        calls: descriptor of a socket that listens for callers.
+        public: of one that leads to the port that somebody inside bound.
+    """
     server = os.fork()
     if server == 0:
         _serve(calls, public)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     while os.wait()[0] != server:
         pass
-
-
-if __name__ == "__main__":
-    main()

@@ -46,8 +46,17 @@ async def in_child(action: Callable[[], object], kept: Iterable[int] = ()) -> No
 
 async def ended(pid: int) -> int:
     """Wait for a child, and give its wait status."""
+    await gone(pid)
+    return os.waitpid(pid, 0)[1]  # noqa: ASYNC222 - it has ended
+
+
+async def gone(pid: int) -> None:
+    """Wait until a process has ended, which may be somebody else's child."""
     loop = asyncio.get_running_loop()
-    handle = os.pidfd_open(pid)
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
     over = asyncio.Event()
     loop.add_reader(handle, over.set)
     try:
@@ -55,22 +64,24 @@ async def ended(pid: int) -> int:
     finally:
         loop.remove_reader(handle)
         os.close(handle)
-    return os.waitpid(pid, 0)[1]  # noqa: ASYNC222 - it has ended
 
 
-async def heard(descriptor: int) -> bytes:
-    """Read a pipe to its end."""
+async def heard(descriptor: int, seconds: float) -> bytes:
+    """Read a pipe to its end, or for so long."""
     loop = asyncio.get_running_loop()
     data, more = b"", asyncio.Event()
     loop.add_reader(descriptor, more.set)
     try:
-        while True:
-            await more.wait()
-            more.clear()
-            chunk = os.read(descriptor, _BYTES)
-            if not chunk:
-                return data
-            data += chunk
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while True:
+                    await more.wait()
+                    more.clear()
+                    chunk = os.read(descriptor, _BYTES)
+                    if not chunk:
+                        break
+                    data += chunk
+        return data
     finally:
         loop.remove_reader(descriptor)
         os.close(descriptor)

@@ -18,12 +18,12 @@ def _become_cloud(control: socket.socket, subject: int, internet: int) -> None:
     # Only now: most runs need no cloud, and these imports take longer than a lab.
     import asyncio
 
-    from conformance.lab.cloud import wires
+    from conformance.lab.cloud import router
     from conformance.lab.cloud.service import Cloud, run
 
-    wires.enter_router()
-    router = os.getpid()
-    builder = fork(lambda: wires.join(router, subject, internet))
+    router.enter_router()
+    place = os.getpid()
+    builder = fork(lambda: router.join(place, subject, internet))
     if os.waitpid(builder, 0)[1]:
         raise LabError("the cloud's network was not built; see the message above")
     os.close(subject)

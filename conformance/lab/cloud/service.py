@@ -10,6 +10,7 @@ from conformance.lab.cloud.control_plane import ControlPlane
 from conformance.lab.cloud.edge import Edge
 from conformance.lab.cloud.estate import Estate
 from conformance.lab.cloud.faults import Fault, Faults
+from conformance.lab.cloud.nursery import Nursery
 from conformance.lab.cloud.place import SUFFIX
 from conformance.lab.cloud.wire import Caller
 from conformance.lab.errors import LabError
@@ -33,10 +34,11 @@ class Cloud:
     """
 
     def __init__(self, folder: Path, address: str = "") -> None:
+        nursery = Nursery()  # before there is a secret
         self._address = address
         self.token = secrets.token_urlsafe(32)
         self._faults = Faults()
-        self.estate = Estate(folder, self._faults, _domain)
+        self.estate = Estate(folder, self._faults, _domain, nursery)
         plane = ControlPlane(self.estate, self.token, self._public_url)
         self._edge = Edge(self.estate, plane, self._faults)
 
@@ -69,6 +71,8 @@ class Cloud:
             return {"token": self.token}
         if what == "inventory":
             return {"rows": self.estate.inventory()}
+        if what == "last_request":
+            return {"number": self._edge.last_request}
         if what == "requests":
             return {"rows": [row for row in self._edge.requests if row["number"] > fields["since"]]}
         if what == "provision":

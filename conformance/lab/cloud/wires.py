@@ -1,105 +1,54 @@
-"""The cloud's network: a router behind the subject's host, and a wire to each instance.
+"""The wires of the cloud's network, from its router to each instance.
 
 The router decides by the wire that a packet comes in on, so that nothing that runs in an
 instance can change what it may reach. The same routes are in the instance as well, for the
 sake of a quick answer. What is let through takes the lab's wire, past its sniffers.
-
-Each function that uses netlink runs in a process of its own: the library cannot be used beside
-a running event loop.
 """
 
 from __future__ import annotations
 
 import os
 import socket
-from contextlib import suppress
 from ipaddress import ip_address, ip_network
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyroute2 import IPRoute
-from pyroute2.netlink.exceptions import NetlinkError
-
-from conformance.lab import addresses, kernel
-from conformance.lab.network import RTNH_F_ONLINK, add_neighbour, device, quieten, raise_end
+from conformance.lab import addresses, kernel, netlink
+from conformance.lab.netlink import End, Netlink
+from conformance.lab.quiet import quieten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-_UPLINK = "up0"
-_INSIDE = "eth0"
-_GATEWAYS = (addresses.CLOUD_IPV4, addresses.CLOUD_IPV6)
-_SUBJECT = (addresses.SUBJECT_IPV4, addresses.SUBJECT_IPV6)
-_INSTANCES = (addresses.INSTANCES_IPV4, addresses.INSTANCES_IPV6)
+    from conformance.lab.netlink import Message
+
+UPLINK = "up0"
+GATEWAYS = (addresses.CLOUD_IPV4, addresses.CLOUD_IPV6)
+SUBJECT = (addresses.SUBJECT_IPV4, addresses.SUBJECT_IPV6)
+INSTANCES = (addresses.INSTANCES_IPV4, addresses.INSTANCES_IPV6)
+MOST_INSTANCES = 60_000
+
 _EVERYTHING = ("0.0.0.0/0", "::/0")
 _FAMILIES = (socket.AF_INET, socket.AF_INET6)
-_PROHIBIT = 8
 _RULE_PRIORITY = 100
 _FIRST_TABLE = 1000
-MOST_INSTANCES = 60_000
+_FIRST_INDEX = 100_000
+_INNER_INDEX = 1000  # some kernels have links of their own in each namespace
+# Of the least weight, so that a policy of the same range comes before it.
+_LAST = 4_000_000
 
 
 def own_addresses(number: int) -> tuple[str, str]:
     """Give the addresses of an instance, one a family."""
-    return tuple(str(ip_network(range_)[number + 1]) for range_ in _INSTANCES)  # type: ignore[return-value] # two
+    return tuple(str(ip_network(range_)[number + 1]) for range_ in INSTANCES)  # type: ignore[return-value] # two
 
 
-def enter_router() -> None:
-    """Move this process into a network namespace of its own that forwards packets."""
-    kernel.unshare(kernel.CLONE_NEWNET)
-    kernel.raise_loopback()
-    _forward()
-
-
-def _forward() -> None:
-    for name in ("all", "default"):
-        quieten(name)
-    for path in ("ipv4/ip_forward", "ipv6/conf/all/forwarding"):
-        with suppress(FileNotFoundError):  # a kernel without IPv6
-            Path("/proc/sys/net", path).write_text("1", encoding="ascii")
-
-
-def join(router_pid: int, subject: int, internet: int) -> None:
-    """Join the router with the subject's namespace, and tell the internet of the instances.
-
-    Args:
-        router_pid: a process in the router's namespace.
-        subject: descriptor of the subject's namespace.
-        internet: descriptor of the internet's.
-
-    Raises:
-        OSError: a namespace cannot be entered.
-        NetlinkError: the kernel refused a link, an address or a route.
-    """
-    router = os.open(f"/proc/{router_pid}/ns/net", os.O_RDONLY)
-    kernel.setns(subject, kernel.CLONE_NEWNET)
-    for path in ("ipv4/ip_forward", "ipv6/conf/all/forwarding"):
-        with suppress(FileNotFoundError):
-            Path("/proc/sys/net", path).write_text("1", encoding="ascii")
-    with IPRoute() as here:
-        here.link(
-            "add",
-            ifname=addresses.CLOUD_DEVICE,
-            kind="veth",
-            peer={"ifname": _UPLINK, "net_ns_pid": router_pid},
-        )
-        end, mac = device(here, addresses.CLOUD_DEVICE)
-        kernel.setns(router, kernel.CLONE_NEWNET)
-        with IPRoute() as there:
-            up, up_mac = device(there, _UPLINK)
-            raise_end(there, up, _GATEWAYS)
-            for address in _SUBJECT:
-                add_neighbour(there, up, address, mac)
-        kernel.setns(subject, kernel.CLONE_NEWNET)
-        raise_end(here, end, ())
-        for range_, gateway in zip(_INSTANCES, _GATEWAYS, strict=True):
-            add_neighbour(here, end, gateway, up_mac)
-            here.route("add", dst=range_, gateway=gateway, oif=end, flags=RTNH_F_ONLINK)
-    kernel.setns(internet, kernel.CLONE_NEWNET)
-    with IPRoute() as far:
-        wire, _ = device(far, addresses.INTERNET_DEVICE)
-        for range_, gateway in zip(_INSTANCES, _SUBJECT, strict=True):
-            far.route("add", dst=range_, gateway=gateway, oif=wire, flags=RTNH_F_ONLINK)
+def _ends(number: int) -> tuple[End, End]:
+    """Give the ends of a wire: in the router and in the instance."""
+    own = number.to_bytes(4, "big")
+    return (
+        End(f"i{number}", _FIRST_INDEX + number, b"\x02\x01" + own),
+        End("eth0", _INNER_INDEX, b"\x02\x02" + own),
+    )
 
 
 def attach(number: int, ranges: Sequence[str]) -> None:
@@ -110,37 +59,49 @@ def attach(number: int, ranges: Sequence[str]) -> None:
         ranges: what it may reach.
 
     Raises:
-        OSError: the kernel refused the namespace.
-        NetlinkError: it refused a link, an address or a route.
+        OSError: the kernel refused the namespace, a link, an address, a route or a rule.
     """
-    with IPRoute() as router:
+    outer, inner = _ends(number)
+    way_out = _uplink()
+    with Netlink() as router:
         kernel.unshare(kernel.CLONE_NEWNET)
         kernel.raise_loopback()
         for name in ("all", "default"):
             quieten(name)
-        end = f"i{number}"
-        peer = {"ifname": _INSIDE, "net_ns_pid": os.getpid()}
-        router.link("add", ifname=end, kind="veth", peer=peer)
-        index, mac = device(router, end)
-        own = own_addresses(number)
-        with IPRoute() as inside:
-            inner, inner_mac = device(inside, _INSIDE)
-            raise_end(inside, inner, own)
-            for gateway in _GATEWAYS:
-                add_neighbour(inside, inner, gateway, mac)
-            for family in _FAMILIES:
-                inside.rule("add", family=family, table=_FIRST_TABLE, priority=_RULE_PRIORITY)
-            _let(inside, inner, _FIRST_TABLE, _GATEWAYS, ranges)
-        raise_end(router, index, ())
-        for address in own:
-            add_neighbour(router, index, address, inner_mac)
-            router.route("add", dst=f"{address}/{_bits(address)}", oif=index)
-        for family in _FAMILIES:
-            router.rule(
-                "add", family=family, table=_FIRST_TABLE + number, iifname=end,
-                priority=_RULE_PRIORITY,
-            )  # fmt: skip
-        _let_through(router, number, ranges)
+        router.ask([netlink.wire(outer, inner, os.getpid())])
+        with Netlink() as inside:
+            inside.ask(_of_inside(number, ranges))
+        router.ask(_of_router(number))
+        router.ask(_let_through(number, way_out, ranges))
+
+
+def _uplink() -> int:
+    try:
+        return socket.if_nametoindex(UPLINK)
+    except OSError:  # without a lab there is no way out, whatever the policy says
+        return 0
+
+
+def _of_inside(number: int, ranges: Sequence[str]) -> Iterator[Message]:
+    outer, inner = _ends(number)
+    yield from netlink.raised(inner.index)
+    for own in own_addresses(number):
+        yield netlink.address(inner.index, own)
+    for gateway in GATEWAYS:
+        yield netlink.neighbour(inner.index, gateway, outer.mac)
+    for family in _FAMILIES:
+        yield netlink.rule(family, _FIRST_TABLE, _RULE_PRIORITY)
+    yield from _let(inner.index, _FIRST_TABLE, GATEWAYS, ranges)
+
+
+def _of_router(number: int) -> Iterator[Message]:
+    outer, inner = _ends(number)
+    yield from netlink.raised(outer.index)
+    for own in own_addresses(number):
+        yield netlink.neighbour(outer.index, own, inner.mac)
+        yield netlink.route(f"{own}/{ip_address(own).max_prefixlen}", index=outer.index)
+    for family in _FAMILIES:
+        yield netlink.rule(family, _FIRST_TABLE + number, _RULE_PRIORITY, outer.name)
 
 
 def enforce(number: int, instance: int, ranges: Sequence[str]) -> None:
@@ -152,70 +113,48 @@ def enforce(number: int, instance: int, ranges: Sequence[str]) -> None:
         ranges: what it may reach.
 
     Raises:
-        OSError: the namespace cannot be entered.
-        NetlinkError: the kernel refused a route.
+        OSError: the namespace cannot be entered, or the kernel refused a route.
     """
-    with IPRoute() as router:
-        _flush(router, _FIRST_TABLE + number)
-        _let_through(router, number, ranges)
+    with Netlink() as router:
+        # Meanwhile nothing is let through: no other table has a way out.
+        router.flush(_FIRST_TABLE + number)
+        router.ask(_let_through(number, _uplink(), ranges))
     kernel.setns(instance, kernel.CLONE_NEWNET)
-    with IPRoute() as inside:
-        inner, _ = device(inside, _INSIDE)
-        _flush(inside, _FIRST_TABLE)
-        _let(inside, inner, _FIRST_TABLE, _GATEWAYS, ranges)
+    with Netlink() as inside:
+        inside.flush(_FIRST_TABLE)
+        inside.ask(_let(_ends(number)[1].index, _FIRST_TABLE, GATEWAYS, ranges))
 
 
 def detach(number: int) -> None:
-    """Forget the rules of an instance that has ended; its wire went with it."""
-    with IPRoute() as router:
-        for family in _FAMILIES:
-            with suppress(NetlinkError):  # it never came so far
-                router.rule(
-                    "del", family=family, table=_FIRST_TABLE + number, priority=_RULE_PRIORITY,
-                    iifname=f"i{number}",
-                )  # fmt: skip
-        _flush(router, _FIRST_TABLE + number)
+    """Forget the rules of an instance that has ended; its wire went with it.
+
+    Raises:
+        OSError: the kernel refused.
+    """
+    table, name = _FIRST_TABLE + number, _ends(number)[0].name
+    with Netlink() as router:
+        rules = [
+            netlink.rule(family, table, _RULE_PRIORITY, name, delete=True) for family in _FAMILIES
+        ]
+        router.ask(rules, missing=True)  # it may never have come so far
+        router.flush(table)
 
 
-def _flush(handle: IPRoute, table: int) -> None:
-    # Meanwhile nothing is let through: no other table has a way out.
-    for family in _FAMILIES:
-        handle.flush_routes(table=table, family=family)
-
-
-def _let_through(router: IPRoute, number: int, ranges: Sequence[str]) -> None:
-    links = router.link_lookup(ifname=_UPLINK)
+def _let_through(number: int, uplink: int, ranges: Sequence[str]) -> Iterator[Message]:
     # What lies beside an instance is none of the internet: the host of the cloud's customer
     # stands in for a machine elsewhere, and other instances are reached through the mesh.
-    for neighbours in (*_SUBJECT, *_INSTANCES):
-        _prohibit(router, neighbours, _FIRST_TABLE + number)
-    # Without a lab there is no way out, whatever the policy says.
-    _let(router, links[0] if links else 0, _FIRST_TABLE + number, _SUBJECT, ranges)
+    for neighbours in (*SUBJECT, *INSTANCES):
+        yield netlink.route(
+            str(ip_network(neighbours)), table=_FIRST_TABLE + number, priority=_LAST
+        )
+    yield from _let(uplink, _FIRST_TABLE + number, SUBJECT, ranges)
 
 
 def _let(
-    handle: IPRoute, index: int, table: int, gateways: tuple[str, str], ranges: Sequence[str]
-) -> None:
+    index: int, table: int, gateways: tuple[str, str], ranges: Sequence[str]
+) -> Iterator[Message]:
     for everything in _EVERYTHING:
-        _prohibit(handle, everything, table)
-    for range_, gateway in _by_family(ranges, gateways):
-        if index:
-            handle.route(
-                "add", dst=range_, gateway=gateway, oif=index, table=table, flags=RTNH_F_ONLINK,
-                family=_FAMILIES[":" in gateway],
-            )  # fmt: skip
-
-
-def _prohibit(handle: IPRoute, range_: str, table: int) -> None:
-    # Of the least weight, so that a policy of the same range comes before it.
-    family = _FAMILIES[":" in range_]
-    handle.route("add", dst=range_, family=family, type=_PROHIBIT, table=table, priority=4_000_000)
-
-
-def _by_family(ranges: Sequence[str], gateways: tuple[str, str]) -> Iterator[tuple[str, str]]:
-    for range_ in dict.fromkeys(str(ip_network(text, strict=False)) for text in ranges):
-        yield range_, gateways[":" in range_]
-
-
-def _bits(address: str) -> int:
-    return ip_address(address).max_prefixlen
+        yield netlink.route(everything, table=table, priority=_LAST)
+    if index:
+        for range_ in dict.fromkeys(str(ip_network(text, strict=False)) for text in ranges):
+            yield netlink.route(range_, table=table, index=index, gateway=gateways[":" in range_])

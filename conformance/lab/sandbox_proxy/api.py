@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from conformance.lab.sandbox_proxy.sessions import Sessions
 
 BOOTSTRAP = "/v1/sandbox-proxy/bootstrap"
+SESSIONS = "/v1/sandbox-proxy/sessions/"
 
 _TYPES = frozenset({"github", "mistral_api", "secret_injection"})
 
@@ -50,6 +51,8 @@ class Api:
         identity = self._identities.bearing(request.headers.get("authorization", ""))
         if request.path == BOOTSTRAP and request.method == "POST":
             return await self._bootstrap(request, identity)
+        if request.path.startswith(SESSIONS) and request.method == "DELETE":
+            return self._revoke(request.path.removeprefix(SESSIONS), identity)
         user = "" if identity is None else identity.name
         self._requests.append(
             {
@@ -62,6 +65,12 @@ class Api:
         if identity is None:
             return Answer.of(401, message="Unauthorized")
         return Answer.of(200, user=user)
+
+    def _revoke(self, name: str, identity: Identity | None) -> Answer:
+        if identity is None:
+            return Answer.of(401, message="the credential is not known")
+        found = self._sessions.end_one(identity, name)
+        return Answer.of(200) if found else Answer.of(404, message="there is no such session")
 
     async def _bootstrap(self, request: Request, identity: Identity | None) -> Answer:
         row: dict[str, Any] = {

@@ -201,6 +201,14 @@ class Sessions:
             if session.identity is identity:
                 session.seconds = 0.0
 
+    def end_one(self, identity: Identity, name: str) -> bool:
+        """Let the time of one session of an identity's be up; False where there is none."""
+        for session in self._all.values():
+            if session.identity is identity and session.name == name:
+                session.seconds = 0.0
+                return True
+        return False
+
     def handed_out(self) -> Sequence[dict[str, Any]]:
         """Give a row for each that lives."""
         return [
