@@ -6,6 +6,9 @@ import inspect
 import re
 from typing import TYPE_CHECKING
 
+from conformance.probes.clouds import watched
+from conformance.probes.engines import containers_under
+from conformance.probes.leftovers import counting
 from conformance.requirements import ALL
 from tests import matrix, options_page
 from tests.ledger_page import area_rows, ids_of, page, spans
@@ -28,6 +31,30 @@ def test_every_check_states_its_rule_in_one_sentence(checks: Checks) -> None:
         assert rule.endswith("."), name
         assert "\n" not in rule, name
         assert not rule.lower().startswith(("test", "check", "verify", "ensure")), name
+
+
+def _has_the_lab_alone(function: Callable[..., object]) -> bool:
+    """Whether a function asks to be alone in the lab, or another of its module does for it."""
+    bare = inspect.unwrap(function)
+    bare = getattr(getattr(bare, "hypothesis", None), "inner_test", bare)
+    used = {name: bare.__globals__.get(name) for name in bare.__code__.co_names}
+    own = [one for one in used.values() if inspect.isfunction(one)]
+    return (
+        "alone" in used
+        or any(one in own for one in (counting, watched, containers_under))
+        or any(_has_the_lab_alone(one) for one in own if one.__module__ == bare.__module__)
+    )
+
+
+def test_checks_that_must_be_alone_in_the_lab_are_marked_so(checks: Checks) -> None:
+    asking = {name for name, check in checks.items() if _has_the_lab_alone(check)}
+    marked = {
+        name
+        for name, check in checks.items()
+        if any(mark.name == "alone" for mark in getattr(check, "pytestmark", ()))
+    }
+    assert len(asking) > 20
+    assert asking <= marked
 
 
 def test_every_checked_requirement_has_a_fault_of_its_own(checks: Checks) -> None:
