@@ -11,7 +11,7 @@ from conformance.probes.at_work import at_work
 from conformance.probes.clients import CLIENT_SECONDS
 from conformance.probes.hook_notes import new_token, note, noted
 from conformance.probes.inside import connections
-from conformance.probes.places import destination
+from conformance.probes.places import Place, destination
 from conformance.requirements import EGR_05
 from conformance.verdicts import NotRun, Violation
 from sandboxes.contract import SandboxCallbackContext, SandboxHook
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from conformance.probes.inside import Inside
 
 _SECONDS = CLIENT_SECONDS + 2.0
+_PLACES = (Place(4, by_name=True), Place(4, by_name=False))
 
 
 def _ways(inside: Inside) -> list[tuple[Client, Scheme]]:
@@ -81,11 +82,11 @@ def test_commands_of_hooks_have_no_network_under_none(inside: Inside, lab: Lab) 
     ways = _ways(inside)
     points: list[list[tuple[str, Site]]] = []
     for _ in ("on_create", "on_destroy"):
-        sites = [lab.site() for _ in ways]
+        tries = [(way, place, lab.site()) for way in ways for place in _PLACES]
         points.append(
             [
-                (client.command(scheme, destination(scheme, site)), site)
-                for (client, scheme), site in zip(ways, sites, strict=True)
+                (client.command(scheme, place.destination(scheme, site)), site)
+                for (client, scheme), place, site in tries
             ]
         )
     first, last = ([command for command, _ in point] for point in points)
@@ -103,14 +104,13 @@ def test_commands_of_hooks_reach_what_is_listed_alone(inside: Inside, lab: Lab) 
     """Under allow() commands of hooks reach what is listed, and nothing else, at both points."""
     target = inside.target
     client, scheme = inside.ways("allow", "https")[0]
-    listed, others = lab.site(), [lab.site(), lab.site()]
-    commands = [
-        [client.command(scheme, destination(scheme, site)) for site in (listed, other)]
-        for other in others
-    ]
+    listed, others = lab.site(), [(lab.site(), place) for place in (*_PLACES, *_PLACES)]
+    allowed = client.command(scheme, destination(scheme, listed))
+    tries = [client.command(scheme, place.destination(scheme, site)) for site, place in others]
+    commands = [[allowed, *tries[:2]], [allowed, *tries[2:]]]
     network = target.Network.allow(hosts=[listed.entry])
     _through_hooks(inside, *commands, network=network)
-    for other in others:
+    for other, _ in others:
         inside.judge(
             connections(lab.seen(other), other),
             did="under Network.allow() a command of a hook reached what is not listed",
