@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from honest.binds_headers import BindsInItsClient
 from honest.own_client import OwnClientSandbox
 
 from conformance.requirements import ALL
@@ -86,6 +87,8 @@ def advised(subject: Subject) -> set[str]:
     found = set() if own_client else {"EGR-22"}
     if issubclass(subject.cls, BubblewrapSandbox):  # its proxy looks into no tunnel
         found |= {"EGR-22", "EGR-23"}
+    if issubclass(subject.cls, BindsInItsClient):  # its curl heeds -k, as any other
+        found.add("EGR-23")
     if not subject.cls.blocks_private_addresses:
         found.add("EGR-16")
     return found - {requirement.id for requirement in subject.breaks}
