@@ -53,6 +53,7 @@ class Plan:
         image: What it is made of.
         shell: The shell of its commands.
         network_mode: The engine's name of its network.
+        name_servers: Who answers for names; the engine's choice if empty.
         no_names: Whether the engine's public servers are to answer for none.
         ca_bundle: Certificates to trust beside the image's own.
     """
@@ -62,6 +63,7 @@ class Plan:
     image: str
     shell: str
     network_mode: str
+    name_servers: tuple[str, ...] = ()
     no_names: bool = False
     ca_bundle: Path | None = None
 
@@ -177,6 +179,7 @@ class Container:
         return {
             "init": True,
             "network_mode": self._plan.network_mode,
+            "dns": [*self._plan.name_servers],
             "mounts": [Mount(WORKSPACE, self.name, type="volume")],
             # What commands write is no log, and the engine is to keep nothing of it.
             "log_config": LogConfig(type="none"),
@@ -187,14 +190,20 @@ class Container:
 
         That is its main process's own work: another exec takes as long as the start.
         """
+        begun: list[Dialogue] = []
         answer = converse(
             self,
             "prepare",
             lambda _: Dialogue(self._engine.start(self.name)),
             seconds=_PREPARE_SECONDS,
             data=certificates,
-            over=self._dialogues.first if self._is_roots else Dialogue.close,
+            over=begun.append,
         )
+        for dialogue in begun:
+            if self._is_roots and not answer.word:
+                self._dialogues.first(dialogue)
+            else:
+                dialogue.close()
         if answer.word:
             raise SandboxStartError(
                 f"the image {self._plan.image} has {answer.word}; "

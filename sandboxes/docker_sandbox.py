@@ -228,6 +228,8 @@ class LocalDockerSandbox(Sandbox):
             image=self.image,
             shell=self.shell,
             network_mode=self._network_mode(),
+            # Nobody answers there, and so it is said at once that a name is unknown.
+            name_servers=("127.0.0.1",) if none else (),
             no_names=not none and engine.is_local and asks_itself_for_names(),
             ca_bundle=request.ca_bundle,
         )
