@@ -165,9 +165,3 @@ BND_24 = Requirement(
     ("ours",),
     "`ttl_seconds` is a positive number.",
 )
-BND_25 = Requirement(
-    "BND-25",
-    "R",
-    ("ours",),
-    "What a session was given of Sandbox Proxy is refused once the session has closed.",
-)
