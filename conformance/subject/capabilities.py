@@ -37,7 +37,8 @@ def require(target: Target, needs: Needs) -> None:
     Raises:
         Declined: Something is not declared, and the constructor refuses it.
         NotApplicable: A fact is not declared, or the constructor has not the option.
-        NotRun: Something is not declared, yet the constructor takes it.
+        NotRun: Something is not declared, yet the constructor takes it; or the sandbox refuses
+            the addresses of this lab, as it says.
         HarnessError: The mark asks for something that does not exist.
     """
     for name, wanted in needs.items():
@@ -60,6 +61,12 @@ def require(target: Target, needs: Needs) -> None:
             _require_fact(target, name, wanted)
         else:
             raise HarnessError(f"the mark needs({name}=...) does not exist")
+    goes_out = "binding" in needs or needs.get("network", "none") != "none"
+    if needs.get("opens") and goes_out and target.refuses_the_lab:
+        raise NotRun(
+            f"every server of a loopback lab has a private address, and {target.cls.__name__} "
+            "declares to refuse those; use a sealed lab, as root or with user namespaces"
+        )
 
 
 def network_of(target: Target, mode: str) -> Any:  # noqa: ANN401 - the subject's own value type

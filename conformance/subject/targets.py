@@ -313,6 +313,12 @@ class Target:
             options.setdefault(_PRIVATE, False)
         return options
 
+    @property
+    def refuses_the_lab(self) -> bool:
+        """Whether it says to refuse the addresses that the lab has, and has no option for it."""
+        private = self.surroundings().loopback and self.declared.fact("blocks_private_addresses")
+        return bool(private) and not self.has_option(_PRIVATE)
+
     def request(
         self,
         session_id: str | None = None,

@@ -1,18 +1,18 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
 from conformance.subject.capabilities import require
-from conformance.subject.targets import Target
+from conformance.subject.targets import Surroundings, Target
 from conformance.verdicts import Declined, HarnessError, NotApplicable, NotRun
 from sandboxes.contract import BINDING_TYPES
 from sandboxes.no_sandbox import NoSandbox
 from tests.suite import subjects
 
 if TYPE_CHECKING:
-    from sandboxes.contract import Sandbox
+    from sandboxes.contract import NetworkMode, Sandbox
 
 
 def ask(cls: type[Sandbox], **needs: Any) -> None:
@@ -79,3 +79,28 @@ def test_a_fact_that_is_not_declared_does_not_apply(needs: dict[str, Any], reaso
 def test_a_misspelled_need_is_our_own_error() -> None:
     with pytest.raises(HarnessError, match="netwrok"):
         ask(subjects.Right, netwrok="all")
+
+
+@pytest.mark.parametrize("needs", [{"network": "allow"}, {"network": "all"}])
+@pytest.mark.parametrize(
+    ("loopback", "blocks"), [(True, True), (True, False), (False, True)], ids=str
+)
+def test_private_servers_show_nothing_of_a_sandbox_that_refuses_private_addresses(
+    needs: dict[str, Any], loopback: bool, blocks: bool
+) -> None:
+    class Walled(subjects.Right):
+        supported_network: ClassVar[frozenset[NetworkMode]] = frozenset({"none", "allow", "all"})
+        blocks_private_addresses = blocks
+
+        def __init__(self, *, network: Any = None, **options: Any) -> None:
+            super().__init__(**options)
+
+    target = Target("subject", Walled, {})
+    target.surroundings = lambda: Surroundings(loopback=loopback)
+    wanted: Any = {"opens": True, **needs}
+    if loopback and blocks:
+        with pytest.raises(NotRun, match="every server of a loopback lab has a private address"):
+            require(target, wanted)
+    else:
+        require(target, wanted)
+    require(target, {"network": "allow"})  # what opens nothing goes on
