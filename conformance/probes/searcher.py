@@ -5,6 +5,7 @@ hexadecimal digits, of bytes whose bits are all turned. It runs on Python 3.8 an
 standard library, and prints a line of JSON for each find: where, and which text.
 """
 
+import contextlib
 import json
 import os
 import stat
@@ -75,7 +76,8 @@ def recent_files(skipped: "list[str]") -> "typing.Iterator[tuple[str, bytes]]":
             if stat.S_ISREG(facts.st_mode):
                 yield place, read(place)
             elif stat.S_ISLNK(facts.st_mode):
-                yield f"what {place} leads to", os.fsencode(os.readlink(place))
+                with contextlib.suppress(OSError):  # it may be gone by now
+                    yield f"what {place} leads to", os.fsencode(os.readlink(place))
 
 
 def main(told: str, skipped: str) -> None:
