@@ -188,7 +188,9 @@ def test_a_bound_header_goes_to_no_other_path(inside: Inside, lab: Lab, prefix: 
     # In turn, so that each is behind one of the other kind on a connection that is kept.
     paths = list(chain.from_iterable(zip(under * len(beside), beside, strict=False)))
     with bound(inside, [case.at(site.entry, prefix)], {"key": case.secret}) as box:
-        send(box, senders(inside)[0], site, [Ask(path) for path in paths])
+        asks = [Ask(path) for path in paths]
+        asks += [Ask(path, method="POST", body="a=1") for path in beside]
+        send(box, senders(inside)[0], site, asks)
     came = arrived(lab, site)
     if not any(case.value in values(one, case.header) for one in came.values()):
         raise NotRun("no request got the bound header where it belongs: see BND-02")
@@ -296,6 +298,7 @@ def test_a_header_of_the_command_does_not_pass_beside(
     site, own = lab.site(), "the command's own"
     names = bound_headers.in_every_case(case.header)
     asks = [Ask("/other", ((name, own),)) for name in names]
+    asks.append(Ask("/other", ((names[0], own),), method="POST", body="a=1"))
     asks.append(Ask("/other", (("X-Unbound", own),)))
     with bound(inside, [case.at(site.entry, "/api")], {"key": case.secret}) as box:
         send(box, senders(inside)[0], site, asks)

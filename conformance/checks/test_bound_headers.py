@@ -68,6 +68,7 @@ def _get_exactly(
 def test_a_bound_header_joins_each_matching_request(inside: Inside, lab: Lab, case: Bound) -> None:
     """Each request to the host gets the header, with prefix, value and suffix as they are."""
     site, asks = lab.site(), [Ask(path) for path in ("/", "/a/b", "/a/b/c.d")]
+    asks += [Ask("/a/b", method=method, body="a=1") for method in ("POST", "PUT", "DELETE")]
     with bound(inside, [case.at(site.entry)], {"key": case.secret}) as box:
         for sender in senders(inside):
             send(box, sender, site, asks)
@@ -171,6 +172,7 @@ def test_a_header_of_the_command_is_replaced(inside: Inside, lab: Lab, case: Bou
     asks = [Ask("/x", ((name, "the command's own"),)) for name in names]
     asks.append(Ask("/x", tuple((name, "the command's own") for name in names)))
     asks.append(Ask("/x", ((names[0], case.value),)))
+    asks.append(Ask("/x", ((names[0], "the command's own"),), method="POST", body="a=1"))
     with bound(inside, [case.at(site.entry)], {"key": case.secret}) as box:
         send(box, senders(inside)[0], site, asks)
         did = f"with {case.at(site.entry)!r}, a command sent {case.header} itself"

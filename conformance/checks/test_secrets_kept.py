@@ -74,17 +74,23 @@ def test_the_value_is_nowhere_in_the_sandbox(inside: Inside, lab: Lab) -> None:
     _proven(lab, site, case)
 
 
+# For what a sandbox says of a request that it refuses or cannot send on.
+_REFUSED = (Ask(), Ask("/%2e%2e/x"), Ask("/x", host="other.example"), Ask("/x", method="TRACE"))
 _TALKATIVE = {"curl": ("-v",), "wget": ("-d", "-S"), "http": ("-v",)}
 
 
 @verifies(BND_06)
 @needs(opens=True, binding=HeaderBinding)
 def test_no_talkative_client_shows_the_value(inside: Inside, lab: Lab) -> None:
-    """A client that tells all that it sends and gets shows no value."""
+    """A client that tells all that it sends and gets shows no value, refusals included."""
     site, case = lab.site(), Bound(secret=new_secret())
+    failing = [site, lab.site(behaviour="close"), lab.site(certificate="unknown-ca")]
     clients = inside.clients(mode_of(inside.target), "https")
-    with bound(inside, [case.at(site.entry)], {"key": case.secret}) as box:
+    bindings = [case.at(one.entry) for one in failing]
+    with bound(inside, bindings, {"key": case.secret}) as box:
         ran: list[object] = [send(box, one, site, [Ask()]) for one in senders(inside)]
+        for one in senders(inside):
+            ran += [send(box, one, place, _REFUSED) for place in failing]
         for client in clients:
             loud = with_words(client, *_TALKATIVE.get(client.name, ()))
             ran.append(inside.attempt(box, loud, "https", destination("https", site)))

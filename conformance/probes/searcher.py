@@ -5,6 +5,7 @@ hexadecimal digits, of bytes whose bits are all turned. It runs on Python 3.8 an
 standard library, and prints a line of JSON for each find: where, and which text.
 """
 
+import contextlib
 import json
 import os
 import stat
@@ -43,6 +44,17 @@ def processes() -> "typing.Iterator[tuple[str, bytes]]":
             yield place, read(place)
 
 
+def attributes(place: str) -> "typing.Iterator[tuple[str, bytes]]":
+    """The extended attributes of a file, where the system has them."""
+    try:
+        names = os.listxattr(place, follow_symlinks=False)
+        for name in names:
+            value = os.getxattr(place, name, follow_symlinks=False)
+            yield f"the attribute {name} of {place}", value
+    except (AttributeError, OSError):
+        return
+
+
 def recent_files(skipped: "list[str]") -> "typing.Iterator[tuple[str, bytes]]":
     """The files that were written lately: what is searched for has not been there for long."""
     began, ends = time.time() - RECENT_SECONDS, time.monotonic() + SECONDS
@@ -51,15 +63,21 @@ def recent_files(skipped: "list[str]") -> "typing.Iterator[tuple[str, bytes]]":
         folders[:] = [os.path.basename(one) for one in below if one not in skipped]
         if time.monotonic() > ends:
             return
-        for name in files:
+        for name in folders + files:
             place = os.path.join(folder, name)
             try:
                 facts = os.lstat(place)
             except OSError:
                 continue
-            if stat.S_ISREG(facts.st_mode) and max(facts.st_mtime, facts.st_ctime) > began:
+            if max(facts.st_mtime, facts.st_ctime) < began:
+                continue
+            yield f"the name of {place}", os.fsencode(place)
+            yield from attributes(place)
+            if stat.S_ISREG(facts.st_mode):
                 yield place, read(place)
-                yield f"the name of {place}", os.fsencode(place)
+            elif stat.S_ISLNK(facts.st_mode):
+                with contextlib.suppress(OSError):  # it may be gone by now
+                    yield f"what {place} leads to", os.fsencode(os.readlink(place))
 
 
 def main(told: str, skipped: str) -> None:
@@ -71,7 +89,8 @@ def main(told: str, skipped: str) -> None:
     for source in (places, processes(), recent_files(left_out)):
         for place, data in source:
             for number, text in enumerate(texts):
-                if text in data:
+                # Digits in hexadecimal may be in capitals.
+                if text in data or text in data.lower():
                     sys.stdout.write(json.dumps([place, number]) + "\n")
 
 

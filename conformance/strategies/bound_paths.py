@@ -12,6 +12,9 @@ _segments = st.one_of(
     st.sampled_from(_SEGMENTS), st.from_regex(r"[A-Za-z0-9_-][A-Za-z0-9._~-]{0,7}", fullmatch=True)
 )
 
+_LONG = "/long" * 400
+"""Longer than many a buffer for paths."""
+
 # The ways out lead to /other.
 prefixes = (
     st.lists(_segments, min_size=1, max_size=3)
@@ -39,6 +42,7 @@ def inside_of(prefix: str) -> list[str]:
         f"{stem}/x",
         f"{stem}/x/y.z/",
         f"{stem}{prefix}",
+        f"{stem}{_LONG}",
     ]
 
 
@@ -57,6 +61,7 @@ def beside(prefix: str) -> list[str]:
         f"{parent}/{last[::-1]}z/x",
         f"/x{stem}",
         f"/x{stem}/y",
+        f"/x{stem}{_LONG}",
         *([swapped, f"{swapped}/x"] if swapped != stem else []),
         *([parent, f"{parent}/x"] if parent else []),
     ]

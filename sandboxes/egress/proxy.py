@@ -100,6 +100,8 @@ class EgressProxy:
         OSError: The bundle cannot be read, or holds no certificate.
     """
 
+    _judge_bound = staticmethod(judge_bound)
+
     def __init__(
         self,
         network: Network,
@@ -293,7 +295,7 @@ class EgressProxy:
         own = frozenset() if authorizer is None else authorizing.own_headers(authorizer)
 
         async def judge(head: RequestHead, body: Body) -> Outgoing:
-            outgoing = judge_bound(head, asked, rules, own)
+            outgoing = self._judge_bound(head, asked, rules, own)
             if authorizer is None:
                 return outgoing
             return await self._authorized(outgoing, head, body, authorizer)
