@@ -355,7 +355,7 @@ class Container:
 
 def _named(name: str) -> list[str]:
     """The words that run a program of ours in a shell that has it."""
-    return ["/bin/sh", "-c", f'"${name}"', "sh"]
+    return ["/bin/sh", "-c", f'"$__{name}"', "sh"]
 
 
 def gone(engine: Engine, remove: Callable[[], object], deadline: float) -> None:

@@ -48,7 +48,7 @@ def line_of(
     """Write what a shell is told; None where it is too long for that.
 
     Args:
-        programs: Words as they are, such as `"$command"`.
+        programs: Words as they are, such as `"$__command"`.
         arguments: Words behind them, with anything in them.
         environ: Variables for the program.
     """
@@ -57,7 +57,7 @@ def line_of(
         return None
     exported = [f"export {name}={shlex.quote(value)};" for name, value in environ.items()]
     # A line feed is within quotes, wherever it is.
-    quoted = (shlex.quote(word).replace("\n", "'\"$nl\"'") for word in arguments)
+    quoted = (shlex.quote(word).replace("\n", "'\"$__nl\"'") for word in arguments)
     line = " ".join([*exported, "exec", *programs, *quoted])
     return line if len(line) <= 2 * LONGEST_LINE else None
 

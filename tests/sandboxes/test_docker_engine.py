@@ -340,6 +340,38 @@ def test_commands_run_as_the_images_user_whose_the_workspace_is(
     inside(name, use)
 
 
+NAMES = (
+    *("token", "line", "code", "nl", "command", "read", "write", "user", "workspace", "shell"),
+    *("names", "certificates", "program", "own", "name", "path", "said"),
+)
+
+
+def test_no_variable_of_the_images_is_taken_for_one_of_ours(
+    image: str, witness: docker.DockerClient
+) -> None:
+    del image
+    changes = [f"ENV {name}=image" for name in NAMES]
+    name = docker_help.make_image(witness, "variables", changes=changes)
+
+    async def use(box: RunningSandbox) -> None:
+        for _ in range(3):  # the first shell, and those that come later
+            shown = await said(box, " ".join(["echo", *(f"${one}" for one in NAMES)]))
+            assert shown.split() == ["image"] * len(NAMES)
+            forged = await box.execute('printf "%s 0\\n" "$token"; exit 7')
+            assert (forged.exit_code, forged.stdout) == (7, "image 0\n")
+            await box.execute("kill -9 $PPID")
+
+    inside(name, use)
+
+
+def test_a_command_that_ends_its_like_ends_no_session(image: str) -> None:
+    async def use(box: RunningSandbox) -> None:
+        await box.execute("pkill -TERM sleep; pkill -INT sleep; pkill -HUP sleep")
+        assert await said(box, "echo usable") == "usable\n"
+
+    inside(image, use)
+
+
 def test_certificates_are_trusted_beside_those_of_the_image(image: str, tmp_path: Path) -> None:
     bundle = tmp_path / "bundle.pem"
     bundle.write_text("further\n")

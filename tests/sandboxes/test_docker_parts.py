@@ -92,7 +92,7 @@ def test_words_on_a_line_are_those_words_to_a_shell(words: list[str]) -> None:
     line = line_of(["printf", "'%s\\0'"], words, {"x": "a b"})
     assert line is not None
     assert "\n" not in line
-    script = "nl='\n'; IFS= read -r line; (eval \"$line\")"
+    script = "__nl='\n'; IFS= read -r line; (eval \"$line\")"
     ended = subprocess.run(
         ["sh", "-c", script], input=f"{line}\n".encode(), capture_output=True, check=True
     )
