@@ -364,9 +364,19 @@ def test_no_variable_of_the_images_is_taken_for_one_of_ours(
     inside(name, use)
 
 
+ENDING = ("HUP", "INT", "TERM")
+
+
 def test_a_command_that_ends_its_like_ends_no_session(image: str) -> None:
     async def use(box: RunningSandbox) -> None:
-        await box.execute("pkill -TERM sleep; pkill -INT sleep; pkill -HUP sleep")
+        found = await said(box, "grep -l ^sleep /proc/[0-9]*/cmdline")
+        ended = [
+            f"kill -s {name} {one.split('/')[2]}; sleep 0.2"
+            for name in ENDING
+            for one in found.split()
+        ]
+        await box.execute("; ".join(ended))
+        assert found
         assert await said(box, "echo usable") == "usable\n"
 
     inside(image, use)
