@@ -15,7 +15,7 @@ from conformance.probes.places import DISCARD_PORT, Family, Place, destination, 
 from conformance.requirements import EGR_01, EGR_02, EGR_10, EGR_11, EGR_14
 from conformance.strategies import hosts, policies
 from conformance.strategies.costly import half_the_examples
-from conformance.verdicts import NotApplicable, Violation
+from conformance.verdicts import NotApplicable, NotRun, Violation
 
 if TYPE_CHECKING:
     from conformance.lab.client import Lab
@@ -359,5 +359,28 @@ def test_another_port_of_a_listed_host_is_refused(
                 did=f"with hosts={hosts!r} listed it let {ran} through",
                 remedy="compare host and port with the same entry, 443 where it has none",
             )
+    inside.proven("allow", "https", "http", "tcp")
+    inside.control(site, "tcp")
+
+
+@verifies(EGR_14)
+@needs(opens=True, network="allow")
+def test_a_host_that_was_reached_is_open_at_no_other_port(inside: Inside, lab: Lab) -> None:
+    """Under allow() a permitted request to a host opens no other port of it in that session."""
+    site = lab.site()
+    listed = port_at(site, 443)
+    places = [Place(4, by_name=True, port=port) for port in (8443, 80)]
+    with inside.opened(network=inside.target.Network.allow(hosts=[site.entry])) as box:
+        inside.use(box, "allow", site)
+        if not connections(lab.seen(site), site):
+            raise NotRun("no client reached the listed host, so nothing was opened: see EGR-10")
+        for client, scheme in inside.ways("allow", "https", "http", "tcp"):
+            for place in places:
+                ran = inside.attempt(box, client, scheme, place.destination(scheme, site))
+                inside.judge(
+                    [one for one in connections(lab.seen(site), site) if one.port != listed],
+                    did=f"with {site.entry} listed, once it was reached, it let {ran} through",
+                    remedy="compare host and port with the same entry for each connection",
+                )
     inside.proven("allow", "https", "http", "tcp")
     inside.control(site, "tcp")
