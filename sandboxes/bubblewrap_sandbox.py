@@ -8,7 +8,7 @@ import shutil
 import tempfile
 from contextlib import asynccontextmanager
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from sandboxes.bubblewrap_running import BubblewrapRunning
 from sandboxes.bubblewrap_server import SpaceServer
@@ -197,13 +197,15 @@ class BubblewrapSandbox(CustomSandbox):
     def _new_proxy(self, request: OpenRequest, listener: socket.socket) -> EgressProxy:
         from sandboxes.egress import EgressProxy
 
-        return EgressProxy(
-            self.network,
-            listen=listener,
-            bindings=self.header_bindings,
-            secrets=request.secrets,
-            ca_bundle=request.ca_bundle,
-        )
+        return EgressProxy(self.network, **self._proxy_options(request, listener))
+
+    def _proxy_options(self, request: OpenRequest, listener: socket.socket) -> dict[str, Any]:
+        return {
+            "listen": listener,
+            "bindings": self.header_bindings,
+            "secrets": request.secrets,
+            "ca_bundle": request.ca_bundle,
+        }
 
 
 @asynccontextmanager

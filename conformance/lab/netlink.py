@@ -177,7 +177,7 @@ class Netlink:
         refused = 0
         left = len(sent)
         while left:
-            for kind, _, body in self._received():
+            for kind, body in self._received():
                 if kind != _ERROR:
                     continue
                 left -= 1
@@ -204,21 +204,21 @@ class Netlink:
 
     def _dumped(self) -> Iterator[bytes]:
         while True:
-            for kind, _, body in self._received():
+            for kind, body in self._received():
                 if kind == _DONE:
                     return
                 if kind == _ERROR:
-                    if -_NUMBER.unpack_from(body)[0] in _MISSING:  # there is no such table
-                        return
                     number = -_NUMBER.unpack_from(body)[0]
+                    if number in _MISSING:  # there is no such table
+                        return
                     raise OSError(number, os.strerror(number), "netlink")
                 yield body
 
-    def _received(self) -> Iterator[tuple[int, int, bytes]]:
+    def _received(self) -> Iterator[tuple[int, bytes]]:
         data = self._socket.recv(_BYTES)
         while len(data) >= _HEAD.size:
-            size, kind, _, number, _ = _HEAD.unpack_from(data)
-            yield kind, number, data[_HEAD.size : size]
+            size, kind, *_ = _HEAD.unpack_from(data)
+            yield kind, data[_HEAD.size : size]
             data = data[(size + 3) // 4 * 4 :]
 
 

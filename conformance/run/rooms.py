@@ -29,13 +29,12 @@ class Rooms:
     def __init__(self, run: Run) -> None:
         self._run = run
         self._held = ExitStack()
-        self._since = 0.0
+        self._since: float | None = None
 
     # Behind what tells that a check is not made at all, and before its fixtures.
-    @pytest.hookimpl
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         """Have the lab for a marked check."""
-        if is_alone(item) and not self._since:
+        if is_alone(item) and self._since is None:
             self._held.enter_context(self._run.laboratory.alone())
             self._since = time.monotonic()
 
@@ -45,7 +44,10 @@ class Rooms:
         try:
             yield
         finally:
-            over = time.monotonic() - self._since > HOLD_SECONDS
-            if over or nextitem is None or not is_alone(nextitem):
-                self._since = 0.0
+            if self._since is not None and (
+                nextitem is None
+                or not is_alone(nextitem)
+                or time.monotonic() - self._since > HOLD_SECONDS
+            ):
+                self._since = None
                 self._held.close()

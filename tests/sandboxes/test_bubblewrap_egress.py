@@ -42,15 +42,8 @@ class InTheWorld(BubblewrapSandbox):
         self.here = here
 
     def _new_proxy(self, request: OpenRequest, listener: socket.socket) -> EgressProxy:
-        return EgressProxy(
-            self.network,
-            listen=listener,
-            bindings=self.header_bindings,
-            secrets=request.secrets,
-            ca_bundle=request.ca_bundle,
-            resolve=self.here.resolve,
-            dial=self.here.dial,
-        )
+        options = self._proxy_options(request, listener)
+        return EgressProxy(self.network, **options, resolve=self.here.resolve, dial=self.here.dial)
 
 
 @asynccontextmanager

@@ -18,12 +18,13 @@ def enter_router() -> None:
     """Move this process into a network namespace of its own that forwards packets."""
     kernel.unshare(kernel.CLONE_NEWNET)
     kernel.raise_loopback()
+    for name in ("all", "default"):
+        quieten(name)
     _forward()
 
 
 def _forward() -> None:
-    for name in ("all", "default"):
-        quieten(name)
+    """Have this network namespace pass packets on."""
     for path in ("ipv4/ip_forward", "ipv6/conf/all/forwarding"):
         with suppress(FileNotFoundError):  # a kernel without IPv6
             Path("/proc/sys/net", path).write_text("1", encoding="ascii")
@@ -44,9 +45,7 @@ def join(router_pid: int, subject: int, internet: int) -> None:
     # In a process of its own: the library cannot be used beside a running event loop.
     router = os.open(f"/proc/{router_pid}/ns/net", os.O_RDONLY)
     kernel.setns(subject, kernel.CLONE_NEWNET)
-    for path in ("ipv4/ip_forward", "ipv6/conf/all/forwarding"):
-        with suppress(FileNotFoundError):
-            Path("/proc/sys/net", path).write_text("1", encoding="ascii")
+    _forward()
     with IPRoute() as here:
         here.link(
             "add",
